@@ -1,0 +1,1 @@
+"""Base configurations of the experiments, as YAML files."""

@@ -1,0 +1,1 @@
+"""Grids of the experiments, as YAML files."""

@@ -1,0 +1,51 @@
+"""`lcat …`: finds the subcommand, reports mistakes in one line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from lcat_run.errors import UserError
+
+COMMANDS = ("layers",)
+
+DESCRIPTION = "L-CAT for GraphGym: train, sweep, and compare layers that learn whether to convolve or attend."
+
+
+def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lcat", description=DESCRIPTION)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in names:
+        command = importlib.import_module(f"lcat_run.commands.{name}")
+        subparser = subparsers.add_parser(
+            name,
+            help=command.HELP,
+            description=command.HELP,
+            epilog=f"examples:\n{command.EXAMPLES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        command.configure(subparser)
+        subparser.set_defaults(execute=command.execute)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = build_parser().parse_args(argv)
+    try:
+        return args.execute(args) or 0
+    except UserError as error:
+        print(f"lcat {args.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # `lcat … | head`: the reader has gone, which is no fault
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Grid → runs → engine → state."""

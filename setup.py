@@ -1,0 +1,5 @@
+"""Everything declarative stands in setup.cfg."""
+
+from setuptools import setup
+
+setup()
