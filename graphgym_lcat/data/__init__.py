@@ -1,0 +1,1 @@
+"""Datasets, splits, noise and synthetic graphs."""

@@ -1,0 +1,1 @@
+"""GraphGym's registries: configuration, layers, network, loader, scheduler, training loop."""
