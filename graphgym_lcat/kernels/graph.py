@@ -28,8 +28,8 @@ class Graph:
         slot_by_src: ``[E]``; slot of the same edge.
         neighbors: ``[num_dst]``; :math:`|N_i|`, the number of in-edges without self-loops.
         explicit_loops: ``[num_dst]``; number of self-loops among the stored edges, or None if there are none.
-        parked: Slots from ``rowptr[-1]`` on hold self-loops that were dropped, their ``dst`` is ``num_dst``. Only in
-            compiled code, where the number of edges must not depend on the data.
+        parked: Slots from ``rowptr[-1]`` on hold self-loops that were dropped, their ``dst`` is ``num_dst`` (and
+            ``dst_by_src`` from ``colptr[-1]`` on is any node). Only in compiled code, where no shape may depend on the data.
     """
 
     num_src: int
@@ -139,7 +139,7 @@ def _sort_edges(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: 
         dst=dst,
         edge_id=edge_id,
         colptr=_pointers(source_order[slot_by_src], num_src),
-        dst_by_src=dst[slot_by_src],
+        dst_by_src=(dst.clamp(max=num_dst - 1) if parked else dst)[slot_by_src],
         slot_by_src=slot_by_src,
         neighbors=neighbors,
         explicit_loops=explicit_loops,

@@ -172,7 +172,10 @@ def _bag(members: Tensor, offsets: Tensor, rows: Tensor, weights: Tensor | None 
     """Row ``i`` of the result is the (weighted) sum of ``rows[members[offsets[i]:offsets[i + 1]]]``."""
     if offsets.size(0) == 1 or rows.numel() == 0:
         return rows.new_zeros(offsets.size(0) - 1, rows.size(1))
-    return F.embedding_bag(
+    if torch.compiler.is_compiling():
+        # Parked slots go into a bag of their own: embedding_bag leaves undefined what happens behind the last offset.
+        offsets = F.pad(offsets, (0, 1), value=members.size(0))
+    bags = F.embedding_bag(
         members,
         rows.contiguous(),
         offsets,
@@ -180,6 +183,7 @@ def _bag(members: Tensor, offsets: Tensor, rows: Tensor, weights: Tensor | None 
         per_sample_weights=None if weights is None else weights.contiguous(),
         include_last_offset=True,
     )
+    return bags[:-1] if torch.compiler.is_compiling() else bags
 
 
 class _NeighborSum(torch.autograd.Function):
