@@ -17,5 +17,7 @@ class CATConv(LCATConv):
     def __init__(self, *args, **kwargs):
         for name in ("lambda1", "lambda2", "lambda_per_head"):
             if name in kwargs:
-                raise TypeError(f"`{name}` is not an argument of CATConv, where both λ are 1; use LCATConv to set or learn them")
+                raise TypeError(
+                    f"`{name}` is not an argument of CATConv, where both λ are 1; use LCATConv to set or learn them"
+                )
         super().__init__(*args, lambda1=1.0, lambda2=1.0, **kwargs)

@@ -20,11 +20,11 @@ def init_weight(weight: Tensor, init: str) -> None:
 
 
 def init_attention_vector(vector: Tensor, init: str) -> None:
-    """``uniform``: ones, as the authors' code has it. ``normal``: drawn as the weights are."""
+    """``[1, H, C]``; ``uniform``: ones, as the authors' code has it. ``normal``: drawn as the weights are."""
     if init == "uniform":
         torch.nn.init.ones_(vector)
     else:
-        init_weight(vector, init)
+        init_weight(vector[0], init)
 
 
 class Projection(Linear):

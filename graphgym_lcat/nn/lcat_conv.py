@@ -8,7 +8,12 @@ from torch.nn import Parameter
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.typing import Adj, OptPairTensor, SparseTensor
 from torch_geometric.utils import is_torch_sparse_tensor
-from torch_geometric.utils.sparse import set_sparse_value, to_torch_coo_tensor, to_torch_csc_tensor, to_torch_csr_tensor
+from torch_geometric.utils.sparse import (
+    set_sparse_value,
+    to_torch_coo_tensor,
+    to_torch_csc_tensor,
+    to_torch_csr_tensor,
+)
 
 from graphgym_lcat.kernels import Graph
 from graphgym_lcat.kernels.reference import Gamma
@@ -154,7 +159,14 @@ class LCATConv(ConvolvedAttention, MessagePassing):
     def reset_parameters(self) -> None:
         super().reset_parameters()
         self._reset_attention()
-        for projection in (self.lin, self.lin_src, self.lin_dst, self.lin_score, self.lin_score_src, self.res):
+        for projection in (
+            self.lin,
+            self.lin_src,
+            self.lin_dst,
+            self.lin_score,
+            self.lin_score_src,
+            self.res,
+        ):
             if projection is not None:
                 projection.reset_parameters()
         if self.bias is not None:
@@ -197,7 +209,9 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             gamma = tuple(torch.nn.functional.dropout(part, dropout) for part in gamma)
             edges, alpha = _edge_list(graph, gamma)
             # propagate_type: (x: OptPairTensor, alpha: Tensor)
-            out = self.propagate(self._in_flow(edges), x=(value, None), alpha=alpha, size=self._in_flow((num_src, num_dst)))
+            out = self.propagate(
+                self._in_flow(edges), x=(value, None), alpha=alpha, size=self._in_flow((num_src, num_dst))
+            )
         else:
             out = self._attend(graph, key, query, value, edge_attr, dropout)
 
@@ -213,7 +227,9 @@ class LCATConv(ConvolvedAttention, MessagePassing):
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * x_j
 
-    def _project(self, x_src: Tensor, x_dst: Tensor | None, one_set: bool) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _project(
+        self, x_src: Tensor, x_dst: Tensor | None, one_set: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Value, key and query, ``[nodes, heads, out_channels]``; query is key itself where the two are the same."""
         shape = (-1, self.heads, self.out_channels)
         if self.lin is not None:
@@ -246,20 +262,26 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             return pair
         return pair.flip(0) if isinstance(pair, Tensor) else pair[::-1]
 
-    def _check_sizes(self, x_src: Tensor, x_dst: Tensor | None, size: tuple[int, int] | None) -> tuple[int, int]:
+    def _check_sizes(
+        self, x_src: Tensor, x_dst: Tensor | None, size: tuple[int, int] | None
+    ) -> tuple[int, int]:
         for name, features in (("x", x_src), ("x[1]", x_dst)):
             if features is not None and features.dim() != 2:
                 raise ValueError(f"`{name}` must have shape [nodes, channels], got {list(features.shape)}")
         num_src = x_src.size(0)
         num_dst = x_dst.size(0) if x_dst is not None else size[1] if size is not None else num_src
         if size is not None and tuple(size) != (num_src, num_dst):
-            raise ValueError(f"`size` must be {(num_src, num_dst)}, the numbers of nodes in `x`, got {tuple(size)}")
+            raise ValueError(
+                f"`size` must be {(num_src, num_dst)}, the numbers of nodes in `x`, got {tuple(size)}"
+            )
         return num_src, num_dst
 
     def _check_edge_attr(self, edge_attr: Tensor | None, edge_index: Adj | Graph) -> None:
         if self.edge_dim is None:
             if edge_attr is not None:
-                raise ValueError(f"`edge_attr` of shape {list(edge_attr.shape)} needs a layer with `edge_dim`, got None")
+                raise ValueError(
+                    f"`edge_attr` of shape {list(edge_attr.shape)} needs a layer with `edge_dim`, got None"
+                )
             return
         if edge_attr is None:
             raise ValueError(f"`edge_dim` is {self.edge_dim}, so `edge_attr` must be given, got None")
