@@ -17,6 +17,18 @@ _MIRROR = 2.2
 _START = math.log10(_OFFSET)
 
 
+class LambdaParameter(Parameter):
+    """The free parameter behind a λ; optimizers tell it by its type and give it no weight decay."""
+
+    def __reduce_ex__(self, protocol):  # a plain Parameter would come back from a pickle
+        return LambdaParameter, (self.data, self.requires_grad)
+
+
+def is_lambda(parameter: Parameter) -> bool:
+    """Whether weight decay must leave this parameter alone."""
+    return isinstance(parameter, LambdaParameter)
+
+
 class Lambdas(NamedTuple):
     """What a layer has learned, or was given: a number each, or one per head."""
 
@@ -36,8 +48,8 @@ class Interpolation(Module):
         super().__init__()
         self.fixed1 = None if lambda1 == "learn" else check_unit_interval("lambda1", lambda1)
         self.fixed2 = None if lambda2 == "learn" else check_unit_interval("lambda2", lambda2)
-        self.x = Parameter(torch.empty(heads)) if self.fixed1 is None else None
-        self.y = Parameter(torch.empty(heads)) if self.fixed2 is None else None
+        self.x = LambdaParameter(torch.empty(heads)) if self.fixed1 is None else None
+        self.y = LambdaParameter(torch.empty(heads)) if self.fixed2 is None else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
