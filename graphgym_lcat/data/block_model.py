@@ -20,9 +20,9 @@ def block_model(
 ) -> Data:
     """A stochastic block model with exactly the average degree and the edge homophily that are asked for.
 
-    The classes have equal sizes. Edges are drawn without replacement, ``homophily`` of them inside a class and
-    the others between two classes, all such pairs being equally likely; there are no self-loops. Features are
-    a class mean of length ``signal`` in a random direction, plus standard normal noise in every coordinate.
+    The classes have equal sizes. Edges are drawn without replacement, ``homophily`` of them inside a class
+    and the others between two classes, all such pairs being equally likely; there are no self-loops.
+    Features are a class mean of length ``signal`` in a random direction, plus standard normal noise.
 
     Args:
         avg_degree: directed edges per node, as PyG counts them.

@@ -213,7 +213,7 @@ def _read_prepared(path: Path) -> Data:
     try:
         content = torch.load(path, weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise DatasetError(f"{path} is damaged ({error}); delete it, and it will be made again") from error
+        raise DatasetError(f"{path} is damaged; delete it, and it will be made again") from error
     if "x_crow" in content:
         parts = [content.pop(f"x_{part}") for part in ("crow", "col", "values", "size")]
         content["x"] = csr_matrix(*parts[:3], tuple(parts[3].tolist()))

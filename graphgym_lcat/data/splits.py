@@ -1,7 +1,7 @@
 """Which nodes train, which select, which test: random, public, or from a file.
 
-A random split depends only on the number of nodes, the ratios and its own seed, never on the model, the seed of
-the initialisation or a global random state: any two models of a dataset are compared on the same nodes.
+A random split depends only on the number of nodes, the ratios and its own seed, never on the model, the seed
+of the initialisation or a global random state: any two models of a dataset are compared on the same nodes.
 """
 
 from __future__ import annotations
@@ -63,25 +63,24 @@ def public_split(data: Data, index: int | None = None) -> Split:
         columns = mask.size(1)
         if index is None or not 0 <= index < columns:
             raise DatasetError(
-                f"{part}_mask holds {columns} splits: expected a split index from 0 to {columns - 1}, got {index}"
+                f"{part}_mask holds {columns} splits: expected an index from 0 to {columns - 1}, got {index}"
             )
         masks[part] = mask[:, index]
     return validated_split(masks, data.num_nodes, "public split")
 
 
 def split_from_file(path: str | os.PathLike, num_nodes: int) -> Split:
-    """Reads ``train``, ``val`` and ``test`` (node indices or boolean masks) from an ``.npz`` or ``.json`` file."""
+    """Reads ``train``, ``val`` and ``test`` (node indices or masks) from an ``.npz`` or ``.json`` file."""
     path = Path(path)
     try:
         if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
+            # NumPy leaves the file open when it is damaged, unless the file is ours.
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 content = {key: archive[key] for key in archive.files}
         elif path.suffix == ".json":
             content = json.loads(path.read_text(encoding="utf-8"))
         else:
-            raise DatasetError(
-                f"split file {path}: expected .npz or .json, got {path.suffix or 'no suffix'!r}"
-            )
+            raise DatasetError(f"split file {path}: expected a file that ends in .npz or .json")
     except (OSError, zipfile.BadZipFile, EOFError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise DatasetError(f"split file {path} could not be read: {error}") from error
     if not isinstance(content, dict) or not set(PARTS) <= set(content):
@@ -136,8 +135,8 @@ def apply_split(
     """Sets ``train_mask``, ``val_mask`` and ``test_mask`` of ``data`` (in place) and returns it.
 
     Args:
-        mode: ``random`` uses ``ratios`` and ``split_seed``; ``public`` the dataset's own masks (and ``index`` where
-            they have several columns); ``file`` reads ``path``.
+        mode: ``random`` uses ``ratios`` and ``split_seed``; ``public`` the dataset's own masks (and ``index``
+            where they have several columns); ``file`` reads ``path``.
     """
     if mode == "random":
         split = random_split(data.num_nodes, split_seed, ratios)

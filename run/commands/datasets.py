@@ -53,7 +53,7 @@ def _row(spec, folder, fetch: bool) -> tuple[tuple[str, ...], str | None]:
     from graphgym_lcat.data.datasets import is_present, load_dataset, statistics
 
     if not fetch and not is_present(spec, folder):
-        note = f"{spec.name}: {', '.join(spec.raw_files)} belong in {spec.raw_dir(folder).absolute()}"
+        note = f"{spec.name}: put {', '.join(spec.raw_files)} into {spec.raw_dir(folder).absolute()}"
         if spec.site_is_gone:
             return _cells(spec.name, spec.published, "missing, no download"), note
         return _cells(spec.name, spec.published, "missing, downloaded when used"), None
