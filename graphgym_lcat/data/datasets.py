@@ -135,7 +135,8 @@ def _prepared_path(spec: DatasetSpec, data_dir: Path) -> Path:
 def _can_write(folder: Path) -> bool:
     while not folder.exists():
         folder = folder.absolute().parent
-    return os.access(folder, os.W_OK | os.X_OK)
+    # Root may write anywhere, but a folder without any write bit is meant to stay as it is.
+    return bool(folder.stat().st_mode & 0o222) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _read_with_pyg(spec: DatasetSpec, data_dir: Path, scratch: Path) -> Data:

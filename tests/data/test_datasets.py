@@ -108,14 +108,14 @@ def test_parallel_runs_prepare_a_dataset_once(twitch_dir):
 def test_a_read_only_folder_is_prepared_in_the_cache(twitch_dir, tmp_path_factory, monkeypatch):
     cache = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    monkeypatch.setattr(datasets, "_can_write", lambda folder: False)
+    (twitch_dir / "TwitchEN").chmod(0o555)
     assert load_dataset("TwitchEN", twitch_dir).num_nodes == NODES
-    assert not (twitch_dir / "TwitchEN" / "prepared.pt").exists()
+    assert [path.name for path in (twitch_dir / "TwitchEN").iterdir()] == ["EN"]
     assert [path.name for path in cache.glob("graphgym-lcat/TwitchEN-*/*.pt")] == ["prepared.pt"]
 
 
-def test_missing_files_in_a_read_only_folder_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "_can_write", lambda folder: False)
+def test_missing_files_in_a_read_only_folder_are_named(tmp_path):
+    tmp_path.chmod(0o555)
     with pytest.raises(DatasetError, match=r"github\.npz should be in .*/GitHub/raw.*read-only"):
         load_dataset("GitHub", tmp_path)
 
