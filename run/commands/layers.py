@@ -31,7 +31,9 @@ def execute(args: argparse.Namespace) -> int:
 def _row(name: str) -> tuple[str, ...]:
     settings = MODELS[name]
     layer = str(settings["gnn.layer_type"])
-    score = "" if layer == "linear" else "any" if settings.get("lcat.lambda1") == 0 else settings.get("lcat.score", "gat")
+    score = (
+        "" if layer == "linear" else "any" if settings.get("lcat.lambda1") == 0 else settings.get("lcat.score", "gat")
+    )
     if layer == "linear":
         lambdas = ["", ""]
     elif layer.startswith("cat"):

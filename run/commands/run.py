@@ -23,7 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cfg", required=True, metavar="FILE", help="a YAML file, or the name of one that comes along")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="train with N seeds, from `seed` on")
     parser.add_argument("--threads", type=int, metavar="T", help="threads of torch (default: as many as it takes)")
-    parser.add_argument("settings", nargs=argparse.REMAINDER, metavar="KEY VALUE", help="settings over those of the file")
+    parser.add_argument(
+        "settings", nargs=argparse.REMAINDER, metavar="KEY VALUE", help="settings over those of the file"
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -72,7 +74,9 @@ def _train(settings: Mapping[str, object], name: str, threads: int | None) -> No
 
 def _print_result(result: Mapping, run_dir: Path) -> None:
     metrics = "  ".join(f"{name} {100 * value:.2f}" for name, value in result["test"].items() if name != "loss")
-    print(f"{result['model']} on {result['dataset']['name']}, seed {result['seed']}: test {metrics} (best epoch {result['best_epoch']})")
+    print(
+        f"{result['model']} on {result['dataset']['name']}, seed {result['seed']}: test {metrics} (best epoch {result['best_epoch']})"
+    )
     for number, (lambda1, lambda2) in enumerate(result["lambdas"]):
         print(f"  layer {number}: λ1 {_number(lambda1)}  λ2 {_number(lambda2)}")
     print(f"  {run_dir}")
