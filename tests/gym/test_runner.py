@@ -231,7 +231,10 @@ def test_lambda_per_head_is_logged_per_head(tmp_path, small):
 
 def test_splits_are_shared_by_models_and_seeds(tmp_path, small):
     small |= {"lcat.save_predictions": True}
-    runs = [make_run(tmp_path / "a", small, seed=1), make_run(tmp_path / "b", small, seed=2, **{"gnn.layer_type": "linear"})]
+    runs = [
+        make_run(tmp_path / "a", small, seed=1),
+        make_run(tmp_path / "b", small, seed=2, **{"gnn.layer_type": "linear"}),
+    ]
     nodes = []
     for run in runs:
         execute(run)
@@ -257,7 +260,9 @@ except OSError as error:
 """
     )
     (tmp_path / "disk").mkdir()
-    command = f"mount -t tmpfs -o size=200k none {tmp_path}/disk && {sys.executable} {script}; ls -a {tmp_path}/disk/run"
+    command = (
+        f"mount -t tmpfs -o size=200k none {tmp_path}/disk && {sys.executable} {script}; ls -a {tmp_path}/disk/run"
+    )
     done = subprocess.run(["unshare", "-m", "sh", "-c", command], capture_output=True, text=True)
     assert "failed with ENOSPC" in done.stdout, done.stderr
     assert "result.json" not in done.stdout
