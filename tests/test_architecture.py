@@ -54,7 +54,7 @@ def files():
             yield pytest.param(package, path, id=str(path.relative_to(ROOT)))
 
 
-@pytest.mark.parametrize(("package", "path"), files())
+@pytest.mark.parametrize(("package", "path"), list(files()))
 def test_imports_point_one_way(package, path):
     # The command line may import everything, but late: inside its functions.
     everywhere = package != "lcat_run"
