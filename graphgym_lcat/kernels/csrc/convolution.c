@@ -12,17 +12,17 @@ INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 INLINE void sum_tile(int vectors, const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
 {
     vec sum[8];
-    for (int v = 0; v < vectors; v++) sum[v] = splat(0);
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] = splat(0);
     for (int64_t e = 0; e < edges; e++) {
         const real *row = x + col[e] * width;
-        for (int v = 0; v < vectors; v++) {
+        UNROLL for (int v = 0; v < vectors; v++) {
             if (weight)
                 sum[v] += weight[col[e]] * load(row + v * LANES);
             else
                 sum[v] += load(row + v * LANES);
         }
     }
-    for (int v = 0; v < vectors; v++) store(total + v * LANES, sum[v]);
+    UNROLL for (int v = 0; v < vectors; v++) store(total + v * LANES, sum[v]);
 }
 
 INLINE void sum_columns(int columns, const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width,
@@ -32,9 +32,9 @@ INLINE void sum_columns(int columns, const real *weight, int64_t edges, const in
     for (int64_t e = 0; e < edges; e++) {
         const real *row = x + col[e] * width;
         const real w = weight ? weight[col[e]] : 1;
-        for (int c = 0; c < columns; c++) sum[c] += w * row[c];
+        UNROLL for (int c = 0; c < columns; c++) sum[c] += w * row[c];
     }
-    for (int c = 0; c < columns; c++) total[c] = sum[c];
+    UNROLL for (int c = 0; c < columns; c++) total[c] = sum[c];
 }
 
 INLINE void sum_row_(const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)

@@ -18,7 +18,7 @@
 #include "block.h"
 
 INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct edges edges, const real *q, const real *k,
-                            const real *v, real slope, real *out, real *shift, real *scale, real *positive_out,
+                            int64_t k_stride, const real *v, real slope, real *out, real *shift, real *scale, real *positive_out,
                             real *positive_sum)
 {
     const int64_t width = heads * channels, repeat = period(heads);
@@ -45,7 +45,7 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
                 const int32_t *index = indices_at(&block, heads, n);
                 if (part == 0)
                     for (int64_t b = 0; b < edges_per_vector(heads); b++) prefetch_row(v + index[b] * width, width);
-                vec x = gather(heads, part, index, k, heads) + q_part;
+                vec x = gather(heads, part, index, k, k_stride) + q_part;
                 store(t + n, x);
                 top = larger(top, leaky(x, slope));
             }
@@ -105,32 +105,25 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
     }
 }
 
-/* positive_out and positive_sum are NULL when no gradient is needed; shift and scale always have room. */
+/* Rows of q and k lie q_stride and k_stride numbers apart. positive_out and positive_sum are NULL when no gradient is needed; shift and scale always have room. */
 void EXPORT(gat_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, int64_t heads,
-                         int64_t channels, const real *q, const real *k, const real *v, double slope, real *out, real *shift,
-                         real *scale, real *positive_out, real *positive_sum, int threads)
+                         int64_t channels, const real *q, int64_t q_stride, const real *k, int64_t k_stride, const real *v,
+                         double slope, real *out, real *shift, real *scale, real *positive_out, real *positive_sum, int threads)
 {
     const int64_t width = heads * channels;
 #define ROW(heads, channels, train)                                                                                           \
-    gat_forward_row(heads, channels, train, edges, q + i * heads, k, v, (real)slope, out + i * width, shift + i * heads,      \
+    gat_forward_row(heads, channels, train, edges, q + i * q_stride, k, k_stride, v, (real)slope, out + i * width, shift + i * heads,      \
                     scale + i * heads, train ? positive_out + i * width : 0, train ? positive_sum + i * heads : 0)
-#define ROW_BY_HEADS(train)                                                                                                   \
-    switch (heads) {                                                                                                          \
-    case 1: ROW(1, channels, train); break;                                                                                   \
-    case 2: ROW(2, channels, train); break;                                                                                   \
-    case 4: ROW(4, channels, train); break;                                                                                   \
-    default: ROW(heads, channels, train);                                                                                     \
-    }
 #pragma omp parallel for schedule(dynamic, ROWS_PER_TASK) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < rows; i++) {
         struct edges edges = {col + rowptr[i], col + rowptr[i + 1], i < self_loops ? (int32_t)i : -1};
-        if (positive_out) {
-            ROW_BY_HEADS(1)
-        } else {
-            ROW_BY_HEADS(0)
-        }
+        if (!positive_out)
+            ROW(heads, channels, 0);
+        else if (heads == 4)
+            ROW(4, channels, 1);
+        else
+            ROW(heads, channels, 1);
     }
-#undef ROW_BY_HEADS
 #undef ROW
 }
 
@@ -184,8 +177,8 @@ INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges ed
 
 /* Returns 0, or 1 if there is no memory. */
 int EXPORT(gat_backward)(int64_t rows, int64_t cols, const int64_t *colptr, const int32_t *row, int64_t self_loops, int64_t heads,
-                         int64_t channels, const real *q, const real *k, const real *v, double slope, const real *out,
-                         const real *shift, const real *scale, const real *positive_out, const real *positive_sum,
+                         int64_t channels, const real *q, int64_t q_stride, const real *k, int64_t k_stride, const real *v,
+                         double slope, const real *out, const real *shift, const real *scale, const real *positive_out, const real *positive_sum,
                          const real *grad, real *grad_q, real *grad_k, real *grad_v, int threads)
 {
     const int64_t width = heads * channels;
@@ -207,7 +200,7 @@ int EXPORT(gat_backward)(int64_t rows, int64_t cols, const int64_t *colptr, cons
             for (int64_t h = 0; h < heads; h++) {
                 const int64_t c = i * width + h * channels, n = i * heads + h;
                 const real d = dot(channels, grad + c, out + c);
-                to[h] = q[n];
+                to[h] = q[i * q_stride + h];
                 to[heads + h] = shift[n];
                 to[2 * heads + h] = scale[n];
                 to[3 * heads + h] = d;
@@ -215,17 +208,15 @@ int EXPORT(gat_backward)(int64_t rows, int64_t cols, const int64_t *colptr, cons
             }
         }
 #define COLUMN(heads)                                                                                                         \
-    gat_backward_column(heads, channels, edges, node, k + j * heads, v + j * width, grad, (real)slope, grad_k + j * heads,    \
+    gat_backward_column(heads, channels, edges, node, k + j * k_stride, v + j * width, grad, (real)slope, grad_k + j * heads,    \
                         grad_v + j * width, positive_grad)
 #pragma omp for schedule(dynamic, ROWS_PER_TASK)
         for (int64_t j = 0; j < cols; j++) {
             struct edges edges = {row + colptr[j], row + colptr[j + 1], j < self_loops ? (int32_t)j : -1};
-            switch (heads) {
-            case 1: COLUMN(1); break;
-            case 2: COLUMN(2); break;
-            case 4: COLUMN(4); break;
-            default: COLUMN(heads);
-            }
+            if (heads == 4)
+                COLUMN(4);
+            else
+                COLUMN(heads);
         }
 #undef COLUMN
     }

@@ -15,64 +15,69 @@
 
 #define ROWS_PER_BLOCK 64
 
-/* out[b, h] = Σ_c att[h, c] LeakyReLU(fixed[h, c] + rows[b, h, c]), or without att Σ_c fixed[h, c] rows[b, h, c]: four numbers
- * at a time, whose sums over lanes are taken together. */
-INLINE void pair_numbers_(int64_t heads, int64_t vectors, const struct block *block, int64_t channels, const real *fixed,
-                          const real *rows, const real *att, real slope, real *out)
+/* The terms of one number per edge and head: att · LeakyReLU(fixed + row), or without att fixed · row. */
+INLINE vec pair_terms(int64_t vectors, const real *fixed, const real *row, const real *att, real slope)
 {
-    const int64_t width = heads * channels, items = block->count * heads;
-    for (int64_t n = 0; n < items; n += 4) {
-        vec sums[4];
-        for (int u = 0; u < 4; u++) {
-            const int64_t b = heads < 4 ? (n + u) / heads : n / heads, h = heads < 4 ? (n + u) % heads : n % heads + u;
-            const int32_t j = edge_at(block, b);
-            const int64_t at = h * channels;
-            const real *row = rows + j * width + at;
-            vec sum = splat(0);
-            for (int64_t v = 0; v < vectors; v++) {
-                const vec x = load(fixed + at + v * LANES), y = load(row + v * LANES);
-                sum += att ? load(att + at + v * LANES) * leaky(x + y, slope) : x * y;
-            }
-            sums[u] = sum;
-        }
-        lane_sums(sums, out + n);
+    vec sum = splat(0);
+    UNROLL for (int64_t c = 0; c < vectors * LANES; c += LANES) {
+        const vec x = load(fixed + c), y = load(row + c);
+        sum += att ? load(att + c) * leaky(x + y, slope) : x * y;
     }
+    return sum;
 }
 
-INLINE void pair_numbers(int64_t heads, const struct block *block, int64_t channels, const real *fixed, const real *rows,
+/* out[b, h] = sum of the terms of edge b and head h. Four numbers at a time, whose sums over lanes are taken together. */
+INLINE void pair_numbers(int64_t vectors, int64_t heads, const struct block *block, const real *fixed, const real *rows,
                          const real *att, real slope, real *out)
 {
-    switch (channels / LANES) {
-    case 1: pair_numbers_(heads, 1, block, channels, fixed, rows, att, slope, out); break;
-    case 2: pair_numbers_(heads, 2, block, channels, fixed, rows, att, slope, out); break;
-    case 4: pair_numbers_(heads, 4, block, channels, fixed, rows, att, slope, out); break;
-    default: pair_numbers_(heads, channels / LANES, block, channels, fixed, rows, att, slope, out);
+    const int64_t channels = vectors * LANES, width = heads * channels;
+    vec terms[4];
+    if (heads >= 4) {
+        for (int64_t b = 0; b < block->count; b++) {
+            const real *row = rows + edge_at(block, b) * width;
+            for (int64_t h = 0; h < heads; h += 4) {
+                UNROLL for (int64_t u = 0, c = h * channels; u < 4; u++, c += channels)
+                    terms[u] = pair_terms(vectors, fixed + c, row + c, att ? att + c : 0, slope);
+                lane_sums(terms, out + b * heads + h);
+            }
+        }
+    } else {
+        for (int64_t b = 0; b < block->count; b += 4 / heads) {
+            UNROLL for (int64_t u = 0; u < 4; u++) {
+                const int64_t c = heads == 2 ? (u & 1) * channels : 0;
+                const real *row = rows + edge_at(block, b + (heads == 2 ? u >> 1 : u)) * width;
+                terms[u] = pair_terms(vectors, fixed + c, row + c, att ? att + c : 0, slope);
+            }
+            lane_sums(terms, out + b * heads);
+        }
     }
 }
 
-#define BY_HEADS(call)                                                                                                        \
-    switch (heads) {                                                                                                          \
-    case 1: call(1); break;                                                                                                   \
-    case 2: call(2); break;                                                                                                   \
-    case 4: call(4); break;                                                                                                   \
-    default: call(heads);                                                                                                     \
+#define BY_VECTORS(vectors, ...)                                                                                              \
+    switch (vectors) {                                                                                                        \
+    case 1: pair_numbers(1, __VA_ARGS__); break;                                                                              \
+    case 2: pair_numbers(2, __VA_ARGS__); break;                                                                              \
+    case 4: pair_numbers(4, __VA_ARGS__); break;                                                                              \
+    default: pair_numbers(vectors, __VA_ARGS__);                                                                              \
     }
 
 NOINLINE void pair_scores(int64_t heads, const struct block *block, int64_t depth, const real *fixed, const real *rows,
                           const real *att, real slope, real *out)
 {
-#define CALL(heads) pair_numbers(heads, block, depth, fixed, rows, att, slope, out)
-    BY_HEADS(CALL)
-#undef CALL
+    BY_VECTORS(depth / LANES, heads, block, fixed, rows, att, slope, out)
 }
 
 NOINLINE void pair_products(int64_t heads, const struct block *block, int64_t channels, const real *fixed, const real *rows,
                             real *out)
 {
-#define CALL(heads) pair_numbers(heads, block, channels, fixed, rows, 0, 0, out)
-    BY_HEADS(CALL)
-#undef CALL
+    BY_VECTORS(channels / LANES, heads, block, fixed, rows, 0, 0, out)
 }
+
+#define BY_HEADS(call)                                                                                                        \
+    if (heads == 4)                                                                                                           \
+        call(4);                                                                                                              \
+    else                                                                                                                      \
+        call(heads);
 
 INLINE void prefetch_block(const struct block *block, const real *rows, int64_t width)
 {

@@ -34,14 +34,14 @@ INLINE void add_tile(enum sum_kind kind, int vectors, int per_head, const struct
     const real *weight = s->weight + head, *other_weight = kind == TWICE_WEIGHTED ? s->other_weight + head : 0;
     const real *rows = s->rows + column;
     vec sum[4], other[4], fixed[4];
-    for (int v = 0; v < vectors; v++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
         sum[v] = load(s->sum + column + v * LANES);
         if (kind == TWICE_WEIGHTED) other[v] = load(s->other_sum + column + v * LANES);
         if (kind == POSITIVE) fixed[v] = load(s->fixed + column + v * LANES);
     }
     for (int64_t b = 0; b < edges; b++) {
         const real *row = rows + index[b] * width;
-        for (int v = 0; v < vectors; v++) {
+        UNROLL for (int v = 0; v < vectors; v++) {
             const vec x = load(row + v * LANES);
             const real w = weight[b * heads + v / per_head];
             if (kind == POSITIVE)
@@ -51,7 +51,7 @@ INLINE void add_tile(enum sum_kind kind, int vectors, int per_head, const struct
             if (kind == TWICE_WEIGHTED) other[v] += other_weight[b * heads + v / per_head] * x;
         }
     }
-    for (int v = 0; v < vectors; v++) {
+    UNROLL for (int v = 0; v < vectors; v++) {
         store(s->sum + column + v * LANES, sum[v]);
         if (kind == TWICE_WEIGHTED) store(s->other_sum + column + v * LANES, other[v]);
     }

@@ -17,6 +17,13 @@
 
 #define LANES 8
 
+/* For loops over a few vectors that shall live in registers. */
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
 /* Integers as wide as REAL. */
 #ifdef REAL_IS_DOUBLE
 typedef double real;
