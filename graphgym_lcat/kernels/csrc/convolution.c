@@ -66,7 +66,7 @@ static void weighted_sum_row(const real *weight, int64_t edges, const int32_t *c
 }
 
 /* out_i = mean of x_j over the in-edges of i and, for i < self_loops, i itself; 0 if there are none. */
-void EXPORT(mean_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, const real *x,
+int EXPORT(mean_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, const real *x,
                           int64_t width, real *out, int threads)
 {
 #pragma omp parallel for schedule(dynamic, ROWS_PER_BLOCK) num_threads(threads) if (threads > 1)
@@ -81,10 +81,11 @@ void EXPORT(mean_forward)(int64_t rows, const int64_t *rowptr, const int32_t *co
         else
             for (int64_t c = 0; c < width; c++) total[c] *= scale;
     }
+    return 0;
 }
 
 /* The transpose: grad_x_j = Σ_i grad_i / |N*_i|. `scale` has room for one number per destination. */
-void EXPORT(mean_backward)(int64_t rows, const int64_t *rowptr, int64_t cols, const int64_t *colptr, const int32_t *row,
+int EXPORT(mean_backward)(int64_t rows, const int64_t *rowptr, int64_t cols, const int64_t *colptr, const int32_t *row,
                            int64_t self_loops, const real *grad, int64_t width, real *scale, real *grad_x, int threads)
 {
     for (int64_t i = 0; i < rows; i++) {
@@ -98,11 +99,12 @@ void EXPORT(mean_backward)(int64_t rows, const int64_t *rowptr, int64_t cols, co
         if (j < self_loops)
             for (int64_t c = 0; c < width; c++) total[c] += scale[j] * grad[j * width + c];
     }
+    return 0;
 }
 
 /* out_i = (target_i + λ (A source)_i) / (1 + λ |N_i|), A without the `loops[i]` self-loops among the edges of i (none if loops
  * is NULL). There are `heads` λ; the columns of head h are h · width / heads, … */
-void EXPORT(convolve_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, const int32_t *loops, const real *target,
+int EXPORT(convolve_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, const int32_t *loops, const real *target,
                               const real *source, int64_t width, const real *lambda, int64_t heads, real *out, int threads)
 {
     const int64_t channels = width / heads;
@@ -119,6 +121,7 @@ void EXPORT(convolve_forward)(int64_t rows, const int64_t *rowptr, const int32_t
             for (int64_t c = h * channels; c < (h + 1) * channels; c++) total[c] = (mine[c] + lambda[h] * total[c]) * scale;
         }
     }
+    return 0;
 }
 
 /* Sums the rows of partial [blocks, n] in order, so that the result does not depend on the threads. */

@@ -106,7 +106,7 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
 }
 
 /* Rows of q and k lie q_stride and k_stride numbers apart. positive_out and positive_sum are NULL when no gradient is needed; shift and scale always have room. */
-void EXPORT(gat_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, int64_t heads,
+int EXPORT(gat_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, int64_t heads,
                          int64_t channels, const real *q, int64_t q_stride, const real *k, int64_t k_stride, const real *v,
                          double slope, real *out, real *shift, real *scale, real *positive_out, real *positive_sum, int threads)
 {
@@ -125,6 +125,7 @@ void EXPORT(gat_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col
             ROW(heads, channels, 1);
     }
 #undef ROW
+    return 0;
 }
 
 /* `node` holds what a column needs of its destinations, side by side: q, shift, scale, D. */

@@ -136,7 +136,7 @@ INLINE void gatv2_forward_row(int64_t heads, int64_t depth, int64_t channels, st
     }
 }
 
-void EXPORT(gatv2_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, int64_t heads,
+int EXPORT(gatv2_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, int64_t heads,
                            int64_t depth, int64_t channels, const real *q, const real *k, const real *v, const real *att,
                            double slope, real *out, real *shift, real *scale, int threads)
 {
@@ -149,6 +149,7 @@ void EXPORT(gatv2_forward)(int64_t rows, const int64_t *rowptr, const int32_t *c
         BY_HEADS(CALL)
 #undef CALL
     }
+    return 0;
 }
 
 /* `node` holds shift, scale and D of every destination, side by side. */

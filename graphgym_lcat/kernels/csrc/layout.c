@@ -51,6 +51,9 @@ int64_t lcat_layout(int64_t edges, const int64_t *src, const int64_t *dst, int64
     return kept;
 }
 
+/* Must equal INTERFACE in library.py. */
+int lcat_interface(void) { return 1; }
+
 /* The best instruction set that this library was built for and this processor has. */
 const char *lcat_instruction_set(void)
 {
