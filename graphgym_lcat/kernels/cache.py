@@ -35,9 +35,7 @@ class GraphCache:
         self._entries: OrderedDict[tuple, _Entry] = OrderedDict()
         self._lock = threading.RLock()
 
-    def find(
-        self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool
-    ) -> Graph:
+    def find(self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> Graph:
         """The layout of ``edge_index``, built now or found again."""
         if edge_index.is_inference():
             return Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
@@ -75,9 +73,7 @@ class GraphCache:
 _CACHE = GraphCache()
 
 
-def find_graph(
-    edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool
-) -> Graph:
+def find_graph(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> Graph:
     """The layout of ``edge_index``; compiled code builds it within its graph instead of remembering it."""
     if torch.compiler.is_compiling():
         return Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)

@@ -108,9 +108,7 @@ def _check_edge_index(edge_index: Tensor, num_src: int, num_dst: int) -> None:
             )
 
 
-def _sort_edges(
-    edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool
-) -> Graph:
+def _sort_edges(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> Graph:
     src, dst = edge_index[0].long(), edge_index[1].long()
     compiling = torch.compiler.is_compiling()
     if add_self_loops:

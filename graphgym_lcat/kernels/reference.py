@@ -64,9 +64,7 @@ def attend_gat(graph: Graph, query: Tensor, key: Tensor, value: Tensor, negative
     return weighted_sum(graph, softmax(graph, *gat_scores(graph, query, key, negative_slope)), value)
 
 
-def attend_gatv2(
-    graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: Tensor, negative_slope: float
-) -> Tensor:
+def attend_gatv2(graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: Tensor, negative_slope: float) -> Tensor:
     """Attention with the score of GATv2, ``att · LeakyReLU(query_i + key_j)``.
 
     Args:
@@ -221,16 +219,12 @@ class _WeightedSum(torch.autograd.Function):
                 grad_gamma = grad_gamma.masked_fill((graph.dst == graph.num_dst).unsqueeze(-1), 0.0)
         if ctx.needs_input_grad[2]:
             # The transpose: bags of destinations, weighted by the same coefficients in the order of the sources.
-            grad_value = _heads_bag(
-                graph.dst_by_src, graph.colptr, grad, gamma.index_select(0, graph.slot_by_src)
-            )
+            grad_value = _heads_bag(graph.dst_by_src, graph.colptr, grad, gamma.index_select(0, graph.slot_by_src))
         return None, grad_gamma, grad_value
 
 
 def _heads_bag(members: Tensor, offsets: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
-    return torch.stack(
-        [_bag(members, offsets, rows[:, h], weights[:, h]) for h in range(rows.size(1))], dim=1
-    )
+    return torch.stack([_bag(members, offsets, rows[:, h], weights[:, h]) for h in range(rows.size(1))], dim=1)
 
 
 def _pair_products(graph: Graph, target: Tensor, source: Tensor) -> Tensor:

@@ -66,9 +66,7 @@ class ConvolvedAttention:
         if not callable(score):
             check_choice("score", score, SCORES)
         elif edge_dim is not None:
-            raise ValueError(
-                f"`edge_dim` needs `score` to be 'gat' or 'gatv2', got the function {_name(score)}"
-            )
+            raise ValueError(f"`edge_dim` needs `score` to be 'gat' or 'gatv2', got the function {_name(score)}")
         if isinstance(fill_value, str):
             check_choice("fill_value", fill_value, FILL_REDUCTIONS)
         self.heads = heads
@@ -81,11 +79,7 @@ class ConvolvedAttention:
         self.backend = backend
         self.interpolation = Interpolation(lambda1, lambda2, heads if lambda_per_head else 1)
 
-        vectors = (
-            {"gat": ("att_src", "att_dst"), "gatv2": ("att",)}.get(score, ())
-            if isinstance(score, str)
-            else ()
-        )
+        vectors = {"gat": ("att_src", "att_dst"), "gatv2": ("att",)}.get(score, ()) if isinstance(score, str) else ()
         if edge_dim is not None and score == "gat":
             vectors += ("att_edge",)
         for name in ("att_src", "att_dst", "att", "att_edge"):
@@ -134,9 +128,7 @@ class ConvolvedAttention:
         query, key = self._convolved_features(graph, key, query, lambda2)
         return kernels.attend_gatv2(graph, query, key, value, self._scaled_att(lambda1), self.negative_slope)
 
-    def _gamma(
-        self, graph: Graph, key: Tensor, query: Tensor | None, edge_attr: Tensor | None = None
-    ) -> Gamma:
+    def _gamma(self, graph: Graph, key: Tensor, query: Tensor | None, edge_attr: Tensor | None = None) -> Gamma:
         """The attention coefficients, edge by edge."""
         lambda1, lambda2 = self.interpolation()
         if isinstance(lambda1, float) and lambda1 == 0:
@@ -144,9 +136,7 @@ class ConvolvedAttention:
         if self.score == "gat":
             query, key = self._gat_inputs(graph, key, query, lambda1, lambda2)
             term = None if edge_attr is None else self._gat_edge_term(graph, edge_attr, lambda1)
-            return reference.softmax(
-                graph, *reference.gat_scores(graph, query, key, self.negative_slope, term)
-            )
+            return reference.softmax(graph, *reference.gat_scores(graph, query, key, self.negative_slope, term))
         query, key = self._convolved_features(graph, key, query, lambda2)
         term = None if edge_attr is None else self._edge_features(graph, edge_attr)
         score = self._gatv2_score(lambda1) if self.score == "gatv2" else self._custom_score(lambda1)
@@ -174,11 +164,7 @@ class ConvolvedAttention:
             both = _scale(both, lambda1)
             return both[:, :heads], both[:, heads:]
         of_sources = key.flatten(1) @ columns
-        own = (
-            of_sources.new_zeros(graph.num_dst, heads)
-            if query is None
-            else query.flatten(1) @ columns[:, :heads]
-        )
+        own = of_sources.new_zeros(graph.num_dst, heads) if query is None else query.flatten(1) @ columns[:, :heads]
         scaled_query = self._convolve(graph, own, of_sources[:, :heads], lambda2)
         scaled_key = self._convolve_sources(graph, of_sources[:, heads:], lambda2)
         return _scale(scaled_query, lambda1), _scale(scaled_key, lambda1)
@@ -204,9 +190,7 @@ class ConvolvedAttention:
             copies = source.size(1) // self.heads
             # Columns are [head, channel] for features and [half, head] for the two scalars of GAT.
             lambda2 = (
-                lambda2.repeat(copies)
-                if copies == 2 and self.score == "gat"
-                else lambda2.repeat_interleave(copies)
+                lambda2.repeat(copies) if copies == 2 and self.score == "gat" else lambda2.repeat_interleave(copies)
             )
         return kernels_for(self.backend, source).convolve(graph, target, source, lambda2)
 
@@ -245,9 +229,7 @@ class ConvolvedAttention:
 
         return score
 
-    def _gat_edge_term(
-        self, graph: Graph, edge_attr: Tensor, lambda1: Tensor | float
-    ) -> tuple[Tensor, Tensor]:
+    def _gat_edge_term(self, graph: Graph, edge_attr: Tensor, lambda1: Tensor | float) -> tuple[Tensor, Tensor]:
         # att_edge and lin_edge are folded into one [edge_dim, H] matrix, so that no edge ever has H·C features.
         weight = self.lin_edge.weight.view(self.heads, self.score_channels, -1)
         folded = _scale((weight * self.att_edge[0].unsqueeze(-1)).sum(dim=1).t(), lambda1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -15,6 +16,18 @@ from graphgym_lcat.nn.checks import check_unit_interval
 _OFFSET = 6.0
 _MIRROR = 2.2
 _START = math.log10(_OFFSET)
+
+
+class LambdaParameter(Parameter):
+    """The free parameter behind a λ; optimizers tell it by its type and give it no weight decay."""
+
+    def __reduce_ex__(self, protocol):  # a plain Parameter would come back from a pickle
+        return LambdaParameter, (self.data, self.requires_grad)
+
+
+def is_lambda(parameter: Parameter) -> bool:
+    """Whether weight decay must leave this parameter alone."""
+    return isinstance(parameter, LambdaParameter)
 
 
 class Lambdas(NamedTuple):
@@ -36,8 +49,8 @@ class Interpolation(Module):
         super().__init__()
         self.fixed1 = None if lambda1 == "learn" else check_unit_interval("lambda1", lambda1)
         self.fixed2 = None if lambda2 == "learn" else check_unit_interval("lambda2", lambda2)
-        self.x = Parameter(torch.empty(heads)) if self.fixed1 is None else None
-        self.y = Parameter(torch.empty(heads)) if self.fixed2 is None else None
+        self.x = LambdaParameter(torch.empty(heads)) if self.fixed1 is None else None
+        self.y = LambdaParameter(torch.empty(heads)) if self.fixed2 is None else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -52,10 +65,11 @@ class Interpolation(Module):
         lambda2 = self.fixed2 if self.y is None else torch.sigmoid(10 ** (_MIRROR - self.y) - _OFFSET)
         return lambda1, lambda2
 
-    @torch.no_grad()
     def lambdas(self) -> Lambdas:
         """The values as plain numbers."""
-        return Lambdas(*(_plain(value) for value in self.forward()))
+        lambda1 = self.fixed1 if self.x is None else _plain(_sigmoid(10**x - _OFFSET) for x in self.x.tolist())
+        lambda2 = self.fixed2 if self.y is None else _plain(_sigmoid(10 ** (_MIRROR - y) - _OFFSET) for y in self.y.tolist())
+        return Lambdas(lambda1, lambda2)
 
     def extra_repr(self) -> str:
         return describe(self)
@@ -71,7 +85,10 @@ def describe(interpolation: Interpolation) -> str:
     return ", ".join(parts)
 
 
-def _plain(value: Tensor | float) -> float | tuple[float, ...]:
-    if isinstance(value, float):
-        return value
-    return value.item() if value.numel() == 1 else tuple(value.tolist())
+def _sigmoid(z: float) -> float:
+    return 1 / (1 + math.exp(-z)) if z > -700 else 0.0
+
+
+def _plain(values: Iterable[float]) -> float | tuple[float, ...]:
+    values = tuple(values)
+    return values[0] if len(values) == 1 else values

@@ -227,9 +227,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * x_j
 
-    def _project(
-        self, x_src: Tensor, x_dst: Tensor | None, one_set: bool
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _project(self, x_src: Tensor, x_dst: Tensor | None, one_set: bool) -> tuple[Tensor, Tensor, Tensor | None]:
         """Value, key and query, ``[nodes, heads, out_channels]``; query is key itself where the two are the same."""
         shape = (-1, self.heads, self.out_channels)
         if self.lin is not None:
@@ -262,18 +260,14 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             return pair
         return pair.flip(0) if isinstance(pair, Tensor) else pair[::-1]
 
-    def _check_sizes(
-        self, x_src: Tensor, x_dst: Tensor | None, size: tuple[int, int] | None
-    ) -> tuple[int, int]:
+    def _check_sizes(self, x_src: Tensor, x_dst: Tensor | None, size: tuple[int, int] | None) -> tuple[int, int]:
         for name, features in (("x", x_src), ("x[1]", x_dst)):
             if features is not None and features.dim() != 2:
                 raise ValueError(f"`{name}` must have shape [nodes, channels], got {list(features.shape)}")
         num_src = x_src.size(0)
         num_dst = x_dst.size(0) if x_dst is not None else size[1] if size is not None else num_src
         if size is not None and tuple(size) != (num_src, num_dst):
-            raise ValueError(
-                f"`size` must be {(num_src, num_dst)}, the numbers of nodes in `x`, got {tuple(size)}"
-            )
+            raise ValueError(f"`size` must be {(num_src, num_dst)}, the numbers of nodes in `x`, got {tuple(size)}")
         return num_src, num_dst
 
     def _check_edge_attr(self, edge_attr: Tensor | None, edge_index: Adj | Graph) -> None:

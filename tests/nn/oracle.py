@@ -34,10 +34,7 @@ def without_self_loops(counts: Tensor) -> Tensor:
 def convolved(own: Tensor, of_sources: Tensor, neighbors: Tensor, lambda2) -> Tensor:
     """Equation 7, row by row."""
     return torch.stack(
-        [
-            (own[i] + lambda2 * (neighbors[i] @ of_sources)) / (1 + lambda2 * neighbors[i].sum())
-            for i in range(len(own))
-        ]
+        [(own[i] + lambda2 * (neighbors[i] @ of_sources)) / (1 + lambda2 * neighbors[i].sum()) for i in range(len(own))]
     )
 
 

@@ -60,9 +60,7 @@ def test_destinations_without_features_as_in_gat(options, pair, edges):
     conv = LCATConv((5, 5), 3, heads=2, lambda1=1, lambda2=0, **options).double()
     conv.load_state_dict(gat.state_dict())
     size = (SOURCES, TARGETS)
-    torch.testing.assert_close(
-        conv((pair[0], None), edges, size=size), gat((pair[0], None), edges, size=size)
-    )
+    torch.testing.assert_close(conv((pair[0], None), edges, size=size), gat((pair[0], None), edges, size=size))
 
 
 def test_more_destinations_than_sources(pair, edges):

@@ -45,9 +45,7 @@ def test_bad_argument_of_the_constructor(kind, kwargs, message):
 
 @pytest.mark.parametrize("name", ["lambda1", "lambda2"])
 def test_cat_takes_no_lambda(name):
-    with pytest.raises(
-        TypeError, match=f"`{name}` is not an argument of CATConv, where both λ are 1; use LCATConv"
-    ):
+    with pytest.raises(TypeError, match=f"`{name}` is not an argument of CATConv, where both λ are 1; use LCATConv"):
         CATConv(5, 3, **{name: 0.5})
 
 
@@ -100,9 +98,7 @@ def test_edge_attr_of_wrong_size(x, edge_index):
 
 
 def test_size_that_contradicts_x(x, edge_index):
-    with pytest.raises(
-        ValueError, match=re.escape("`size` must be (12, 6), the numbers of nodes in `x`, got (12, 7)")
-    ):
+    with pytest.raises(ValueError, match=re.escape("`size` must be (12, 6), the numbers of nodes in `x`, got (12, 7)")):
         LCATConv(5, 3).double()((x, x[:6]), edge_index.clamp(max=5), size=(12, 7))
 
 

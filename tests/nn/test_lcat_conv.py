@@ -21,10 +21,7 @@ def test_repr_shows_heads_score_and_lambdas():
     assert repr(LCATConv(5, 3, heads=2)) == (
         "LCATConv(5, 3, heads=2, score='gat', lambda1=0.5 (learned), lambda2=0.5 (learned))"
     )
-    assert (
-        repr(CATConv((5, 4), 3, score="gatv2"))
-        == "CATConv((5, 4), 3, heads=1, score='gatv2', lambda1=1, lambda2=1)"
-    )
+    assert repr(CATConv((5, 4), 3, score="gatv2")) == "CATConv((5, 4), 3, heads=1, score='gatv2', lambda1=1, lambda2=1)"
     assert "lambda1=[0.5, 0.5] (learned)" in repr(LCATConv(5, 3, heads=2, lambda_per_head=True))
     assert "score=dot" in repr(LCATConv(5, 3, score=dot))
 
@@ -155,9 +152,7 @@ def test_attention_weights_come_in_the_order_of_gat(x, edge_index):
 
 
 def test_attention_weights_of_gcn_are_uniform(x, edge_index):
-    _, (edges, alpha) = LCATConv(5, 3, heads=2, lambda1=0).double()(
-        x, edge_index, return_attention_weights=True
-    )
+    _, (edges, alpha) = LCATConv(5, 3, heads=2, lambda1=0).double()(x, edge_index, return_attention_weights=True)
     degree = torch.bincount(edges[1], minlength=12)
     torch.testing.assert_close(alpha, (1 / degree[edges[1]].double()).unsqueeze(-1).expand(-1, 2))
 

@@ -75,9 +75,7 @@ def assert_same_values_and_gradients(conv, ours, dense, x):
     for name, got, expected in zip(leaves, *grads, strict=True):
         zero = torch.zeros_like(leaves[name])
         got, expected = (zero if grad is None else grad for grad in (got, expected))
-        torch.testing.assert_close(
-            got, expected, rtol=1e-8, atol=1e-10, msg=lambda m, name=name: f"{name}: {m}"
-        )
+        torch.testing.assert_close(got, expected, rtol=1e-8, atol=1e-10, msg=lambda m, name=name: f"{name}: {m}")
 
 
 @pytest.mark.parametrize("score_weights", ["shared", "separate"])
@@ -90,9 +88,7 @@ def test_layer_equals_dense_oracle(model, score, heads, score_weights, x, edge_i
     assert_same_values_and_gradients(conv, conv(x, edge_index), dense_output(conv, model, x, edge_index), x)
 
 
-@pytest.mark.parametrize(
-    "kwargs", [{"concat": False}, {"bias": False}, {"add_self_loops": False}, {"residual": True}]
-)
+@pytest.mark.parametrize("kwargs", [{"concat": False}, {"bias": False}, {"add_self_loops": False}, {"residual": True}])
 @pytest.mark.parametrize("score", ["gat", "gatv2"])
 def test_options_equal_dense_oracle(score, kwargs, x, edge_index):
     conv = build("lcat", score, 2, **kwargs)

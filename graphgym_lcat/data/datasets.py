@@ -1,0 +1,221 @@
+"""Opening a dataset by name. Those of the paper are downloaded and read by PyG; we keep what it read.
+
+PyG's own ``processed/`` files store bags of words densely (1.2 GB for CoauthorPhysics) and are not written
+atomically. Here every dataset is prepared once, under a lock, into ``<data_dir>/<name>/prepared.pt``: small
+(sparse features), renamed into place when complete, readable with ``weights_only=True``. Where the data
+folder may not be written to, the prepared files go to the user's cache folder instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from filelock import FileLock
+from torch_geometric import datasets as pyg
+from torch_geometric.data import Data
+from torch_geometric.utils import is_undirected, to_undirected
+
+from graphgym_lcat.data.block_model import block_model
+from graphgym_lcat.data.errors import DatasetError, unknown_name
+from graphgym_lcat.data.features import csr_matrix, row_normalize, sparse_features
+from graphgym_lcat.data.registry import DATASETS, DatasetSpec, Statistics, data_directory
+
+_PREPARED = "prepared.pt"
+
+#: Graphs that need no file, by name, and the function that makes them.
+EMBEDDED: dict[str, Callable[..., Data]] = {
+    "KarateClub": lambda: pyg.KarateClub()[0],
+    "BlockModel": block_model,
+}
+
+
+def load_dataset(
+    name: str,
+    data_dir: str | os.PathLike | None = None,
+    *,
+    sparse: bool = False,
+    normalize_rows: bool = False,
+    **parameters: object,
+) -> Data:
+    """One graph, undirected, with the self-loops that its files contain.
+
+    Args:
+        name: a key of ``DATASETS`` or ``EMBEDDED``.
+        data_dir: the root of all datasets; see ``data_directory`` for the default.
+        sparse: give bag-of-words features as a ``torch.sparse_csr`` matrix (dense features stay dense).
+        normalize_rows: scale each node's features to sum 1, as PyG's ``NormalizeFeatures``.
+        parameters: of a generated graph, for example ``avg_degree`` of ``BlockModel``.
+
+    Files that are not there are downloaded by PyG; where that fails, ``DatasetError`` names the files and the
+    folder they belong in.
+    """
+    if name in DATASETS:
+        if parameters:
+            raise DatasetError(f"{name} is read from files and takes no parameters, got {sorted(parameters)}")
+        data = _read_prepared(_prepare(DATASETS[name], data_directory(data_dir)))
+    elif name in EMBEDDED:
+        known = inspect.signature(EMBEDDED[name]).parameters
+        for parameter in parameters:
+            if parameter not in known:
+                raise unknown_name(f"parameter of {name}", parameter, known)
+        data = EMBEDDED[name](**parameters)
+        data.x = sparse_features(data.x)
+    else:
+        raise unknown_name("dataset", name, [*DATASETS, *EMBEDDED])
+    if normalize_rows:
+        data.x = row_normalize(data.x)
+    if not sparse and data.x.layout != torch.strided:
+        data.x = data.x.to_dense()
+    return data
+
+
+def statistics(data: Data) -> Statistics:
+    """Nodes, edges, features and classes of a graph, to be held against ``DatasetSpec.published``."""
+    return Statistics(data.num_nodes, data.num_edges, data.x.size(1), int(data.y.max()) + 1)
+
+
+def is_present(spec: DatasetSpec, data_dir: str | os.PathLike) -> bool:
+    """Whether the dataset can be opened without a download."""
+    return not spec.missing_files(data_dir) or (spec.folder(data_dir) / _PREPARED).is_file()
+
+
+def _prepare(spec: DatasetSpec, data_dir: Path) -> Path:
+    """The path of the prepared file, which is made if it is not there."""
+    prepared = _prepared_path(spec, data_dir)
+    if _is_current(prepared, spec, data_dir):
+        return prepared
+    # FileLock is flock(2), which Linux carries over NFS to all nodes where the lock service runs. Where it
+    # does not, two runs may both do the work, but the rename in _write_prepared still keeps the file whole.
+    folder = prepared.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / "prepared.lock"):
+            if not _is_current(prepared, spec, data_dir):
+                with tempfile.TemporaryDirectory(prefix=".preparing-", dir=folder) as scratch:
+                    _write_prepared(_read_with_pyg(spec, data_dir, Path(scratch)), prepared)
+    except OSError as error:
+        raise DatasetError(f"{spec.name} could not be prepared in {folder}: {error}") from error
+    return prepared
+
+
+def _is_current(prepared: Path, spec: DatasetSpec, data_dir: Path) -> bool:
+    """Whether the prepared file exists and no raw file is newer (raw files may have been deleted since)."""
+    if not prepared.is_file():
+        return False
+    raw = (spec.raw_dir(data_dir) / file for file in spec.raw_files)
+    return all(f.stat().st_mtime_ns <= prepared.stat().st_mtime_ns for f in raw if f.is_file())
+
+
+def _prepared_path(spec: DatasetSpec, data_dir: Path) -> Path:
+    beside_raw = spec.folder(data_dir) / _PREPARED
+    if _is_current(beside_raw, spec, data_dir) or _can_write(beside_raw.parent):
+        return beside_raw
+    missing = spec.missing_files(data_dir)
+    if missing:
+        raise DatasetError(
+            f"{spec.name}: {', '.join(missing)} should be in {spec.raw_dir(data_dir)}, "
+            "and cannot be downloaded to there: the folder is read-only"
+        )
+    # One cached file per state of the raw files, so that replaced data are never mistaken for the old ones.
+    key = hashlib.sha256()
+    for file in spec.raw_files:
+        path = spec.raw_dir(data_dir).resolve() / file
+        key.update(f"{path}:{path.stat().st_size}:{path.stat().st_mtime_ns}\n".encode())
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphgym-lcat"
+    return cache / f"{spec.name}-{key.hexdigest()[:12]}" / _PREPARED
+
+
+def _can_write(folder: Path) -> bool:
+    while not folder.exists():
+        folder = folder.absolute().parent
+    # Root may write anywhere, but a folder without any write bit is meant to stay as it is.
+    return bool(folder.stat().st_mode & 0o222) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _read_with_pyg(spec: DatasetSpec, data_dir: Path, scratch: Path) -> Data:
+    """The graph as PyG reads it; what PyG had to download is kept once it has proved readable."""
+    home = spec.raw_dir(data_dir)
+    missing = spec.missing_files(data_dir)
+    source = scratch / "raw" if missing else home
+
+    class Located(spec.pyg_class):
+        @property
+        def raw_dir(self) -> str:
+            return str(source)
+
+        @property
+        def processed_dir(self) -> str:
+            return str(scratch / "processed")
+
+        def download(self) -> None:
+            try:
+                super().download()
+            except Exception as error:  # urllib, fsspec and aiohttp each raise their own kinds
+                raise DatasetError(_cannot_download(spec, home, missing, error)) from error
+
+        def process(self) -> None:
+            try:
+                super().process()
+            except Exception as error:  # whatever a damaged npz or pickle leads to
+                raise DatasetError(
+                    f"{spec.name}: {', '.join(spec.raw_files)} in {source} could not be read "
+                    f"({type(error).__name__}: {error}); if damaged, delete and fetch again"
+                ) from error
+
+    dataset = Located(root=str(scratch), pre_transform=_compact, **spec.arguments)
+    if missing:
+        home.mkdir(parents=True, exist_ok=True)
+        for file in spec.raw_files:
+            os.replace(source / file, home / file)
+    return dataset[0]
+
+
+def _cannot_download(spec: DatasetSpec, raw_dir: Path, missing: list[str], error: Exception) -> str:
+    reason = "PyG's site for it is gone" if spec.site_is_gone else f"{type(error).__name__}: {error}"
+    return (
+        f"{spec.name} is not there and could not be downloaded ({reason}). "
+        f"Put {', '.join(missing)} into {raw_dir.absolute()}"
+    )
+
+
+def _compact(data: Data) -> Data:
+    """Undirected and with sparse features, before PyG writes it."""
+    if not is_undirected(data.edge_index):
+        data.edge_index = to_undirected(data.edge_index, num_nodes=data.num_nodes)
+    data.x = sparse_features(data.x)
+    return data
+
+
+def _write_prepared(data: Data, path: Path) -> None:
+    content = {key: value for key, value in data.to_dict().items() if isinstance(value, torch.Tensor)}
+    x = content.pop("x")
+    if x.layout == torch.strided:
+        content["x"] = x
+    else:
+        content |= {
+            "x_crow": x.crow_indices(),
+            "x_col": x.col_indices(),
+            "x_values": x.values(),
+            "x_size": torch.tensor(x.shape),
+        }
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    torch.save(content, partial)
+    os.replace(partial, path)
+
+
+def _read_prepared(path: Path) -> Data:
+    try:
+        content = torch.load(path, weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise DatasetError(f"{path} is damaged; delete it, and it will be made again") from error
+    if "x_crow" in content:
+        parts = [content.pop(f"x_{part}") for part in ("crow", "col", "values", "size")]
+        content["x"] = csr_matrix(*parts[:3], tuple(parts[3].tolist()))
+    return Data.from_dict(content)

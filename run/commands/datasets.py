@@ -1,0 +1,82 @@
+"""`lcat datasets`: what is there, where, and whether it is what the paper used."""
+
+from __future__ import annotations
+
+import argparse
+
+from lcat_run.errors import UserError
+
+HELP = "list the datasets: present or not, where, and their size beside the published one"
+EXAMPLES = """\
+  lcat datasets                           all of them, in LCAT_DATA_DIR or ./datasets
+  lcat datasets --dir ~/data              in another folder
+  lcat datasets --fetch Cora CiteSeer     download and prepare these two now"""
+
+_HEADER = ("dataset", "nodes", "edges", "avg. degree", "features", "classes", "state")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these datasets (default: all)")
+    parser.add_argument("--dir", help="root of the datasets (default: LCAT_DATA_DIR, else ./datasets)")
+    parser.add_argument("--fetch", action="store_true", help="download those whose files are not there")
+
+
+def execute(args: argparse.Namespace) -> int:
+    from graphgym_lcat.data.datasets import EMBEDDED
+    from graphgym_lcat.data.errors import DatasetError, unknown_name
+    from graphgym_lcat.data.registry import DATASETS, data_directory
+
+    folder = data_directory(args.dir)
+    known = [*DATASETS, *EMBEDDED]
+    rows, notes = [_HEADER], []
+    try:
+        for name in args.names or known:
+            if name in EMBEDDED:
+                rows.append(_embedded_row(name))
+            elif name in DATASETS:
+                row, note = _row(DATASETS[name], folder, args.fetch)
+                rows.append(row)
+                notes += [note] if note else []
+            else:
+                raise unknown_name("dataset", name, known)
+    except DatasetError as error:
+        raise UserError(str(error)) from error
+    print(f"datasets in {folder.absolute()}\n")
+    _print_table(rows)
+    if notes:
+        print("\n" + "\n".join(notes))
+    return 0
+
+
+def _row(spec, folder, fetch: bool) -> tuple[tuple[str, ...], str | None]:
+    """The line of one dataset and, if something is amiss, a sentence about it."""
+    from graphgym_lcat.data.datasets import is_present, load_dataset, statistics
+
+    if not fetch and not is_present(spec, folder):
+        note = f"{spec.name}: put {', '.join(spec.raw_files)} into {spec.raw_dir(folder).absolute()}"
+        if spec.site_is_gone:
+            return _cells(spec.name, spec.published, "missing, no download"), note
+        return _cells(spec.name, spec.published, "missing, downloaded when used"), None
+    found = statistics(load_dataset(spec.name, folder, sparse=True))
+    if found == spec.published:
+        return _cells(spec.name, found, "present, size as published"), None
+    expected = ", ".join(f"{value} {key}" for key, value in vars(spec.published).items())
+    return _cells(spec.name, found, "present, SIZE DIFFERS"), f"{spec.name} was published with {expected}"
+
+
+def _embedded_row(name: str) -> tuple[str, ...]:
+    from graphgym_lcat.data.datasets import load_dataset, statistics
+
+    return _cells(name, statistics(load_dataset(name)), "embedded")
+
+
+def _cells(name: str, size, state: str) -> tuple[str, ...]:
+    numbers = (f"{size.nodes:,}", f"{size.edges:,}", f"{size.avg_degree:.2f}", f"{size.features:,}")
+    return (name, *numbers, f"{size.classes}", state)
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
+    for name, *numbers, state in rows:
+        cells = [number.rjust(width) for number, width in zip(numbers, widths[1:-1], strict=True)]
+        print("  ".join([name.ljust(widths[0]), *cells, state]))
