@@ -104,7 +104,7 @@ def _openmp_runtimes() -> Iterator[str]:
         loaded = dict.fromkeys(line.split(maxsplit=5)[5] for line in maps.read_text().splitlines() if "/" in line)
         runtimes = [path for path in loaded if Path(path).name.startswith(names)]
         # torch's own first: another package may have loaded a runtime of its own.
-        yield from sorted(runtimes, key=lambda path: "torch" not in Path(path).parent.parts[-2:])
+        yield from sorted(runtimes, key=lambda path: "/torch" not in path)
     for name in names:
         yield from (str(path) for path in sorted(Path(torch.__file__).parent.glob(f"lib/{name}*")))
     yield from filter(None, (ctypes.util.find_library(name.removeprefix("lib")) for name in names))
