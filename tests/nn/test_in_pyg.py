@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import HeteroData
 from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
-from torch_geometric.nn import HeteroConv, to_hetero
+from torch_geometric.nn import GCN2Conv, HeteroConv, to_hetero
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 from graphgym_lcat.nn import CATConv, LCATConv, LCATGCN2Conv, LCATGINConv, LCATPNAConv
@@ -53,6 +53,7 @@ def graph(edge_index):
 @pytest.mark.parametrize("algorithm", [AttentionExplainer, lambda: GNNExplainer(epochs=3)], ids=["attention", "gnn"])
 def test_explainers(kind, algorithm, graph):
     x, edge_index = graph
+    GCN2Conv(CHANNELS, 0.1), LCATConv(CHANNELS, 4)  # PyG compiles the parents of our layers first
     model = Net(kind, edge_index)
     before = model(x, edge_index)
     explainer = Explainer(
