@@ -23,6 +23,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected, to_undirected
 
 from graphgym_lcat.data.block_model import block_model
+from graphgym_lcat.data.csbm import csbm
 from graphgym_lcat.data.errors import DatasetError, unknown_name
 from graphgym_lcat.data.features import csr_matrix, row_normalize, sparse_features
 from graphgym_lcat.data.registry import DATASETS, DatasetSpec, Statistics, data_directory
@@ -33,6 +34,7 @@ _PREPARED = "prepared.pt"
 EMBEDDED: dict[str, Callable[..., Data]] = {
     "KarateClub": lambda: pyg.KarateClub()[0],
     "BlockModel": block_model,
+    "csbm": csbm,
 }
 
 
