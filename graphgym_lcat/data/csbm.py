@@ -1,8 +1,8 @@
 """The contextual stochastic block model with three classes (paper, section 4).
 
-Every node draws its community ε uniformly from {−1, 0, 1}; its features are N(ε μ, σ² I) in d dimensions; two
-nodes are joined with probability p inside a community and q between two. The task is to tell community 0 from the
-other two, which no linear function of the features can.
+Every node draws its community ε uniformly from {−1, 0, 1}; its features are N(ε μ, σ² I) in d dimensions;
+two nodes are joined with probability p inside a community and q between two. The task is to tell community 0
+from the other two, which no linear function of the features can.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def sample_communities(n: int, seed: int) -> Tensor:
 
 @lru_cache(maxsize=1)  # runs of several models, or of several μ, on one graph
 def sample_adjacency(n: int, p: float, q: float, seed: int) -> Tensor:
-    """A symmetric 0/1 matrix (uint8, n × n) without self-loops: one Bernoulli draw per pair, no approximation.
+    """A symmetric 0/1 matrix (uint8, n × n) without self-loops: one Bernoulli draw per pair.
 
     The matrix is cached for the next call: do not change it.
     """

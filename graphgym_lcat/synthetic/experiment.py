@@ -1,7 +1,7 @@
 """One point of the synthetic experiments: one model, one graph, one pair (q, ‖μ‖).
 
-``run_point`` returns what the figures need: ``accuracy``; ``lambda1`` and ``lambda2``; ``C``; and ``gamma``, the
-mean attention of three groups of pairs (receiver i, sender j), as in the appendix:
+``run_point`` returns what the figures need: ``accuracy``; ``lambda1`` and ``lambda2``; ``C``; and ``gamma``,
+the mean attention of three groups of pairs (receiver i, sender j), as in the appendix:
 
 - ``same``: both in C₀ or both in C₁ (solid lines),
 - ``opposite``: i in C₋₁ and j in C₁ (dashed lines),
@@ -62,35 +62,37 @@ def run_point(
     learned: bool = False,
     steps: int = 100,
     lr: float = 0.05,
-    logit_scale: float = 1.0,
+    logit_gain: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, object]:
     """Samples the graph of ``seed`` and evaluates ``model`` on it, after learning C (and λ) if ``learned``.
 
-    All models of one seed see the same graph, and all ‖μ‖ the same noise. ``d`` changes nothing: the models see a
-    node through wᵀX only, whose distribution does not depend on it.
+    All models of one seed see the same graph, and all ‖μ‖ the same noise. ``d`` changes nothing: the models
+    see a node through wᵀX only, whose distribution does not depend on it.
 
     Args:
         model: a key of ``MODELS``; ``lcat`` exists only as a learned model.
         slope: of LeakyReLU. The text's 1/5 for GAT contradicts its own proof, which needs less than 1/25.
         steps, lr: of Adam, when ``learned``.
-        logit_scale: factor on the logits in the training loss. The paper's is 1; with it the loss hardly sees logits
-            of the size of a small ‖μ‖.
+        logit_gain: None trains on the logits as they are, like the paper. A number k trains on k/‖μ‖ times
+            the logits: with a small ‖μ‖ plain logits stay so near zero that the loss is almost linear in
+            them, and C drifts until everything is predicted to be the larger class.
         progress: called with (steps done, steps) after each step of learning.
     """
     if model not in MODELS:
         raise unknown_name("synthetic model", model, MODELS)
     if model == "lcat" and not learned:
         raise DatasetError("the synthetic model 'lcat' has no fixed parameters: it needs learned = True")
-    if not 0 <= slope < 1 or (learned and (steps < 1 or lr <= 0 or logit_scale <= 0)):
+    if not 0 <= slope < 1 or steps < 1 or lr <= 0 or (logit_gain is not None and logit_gain <= 0):
         raise DatasetError(
-            "expected slope in [0, 1), steps of at least 1, lr and logit_scale above 0; "
-            f"got {slope=}, {steps=}, {lr=}, {logit_scale=}"
+            "expected slope in [0, 1), steps of at least 1, lr and logit_gain above 0; "
+            f"got {slope=}, {steps=}, {lr=}, {logit_gain=}"
         )
     parameters = CSBM(n, p, q, mu_norm, sigma, d)
     graph = _sample(parameters, seed)
     ansatz = Ansatz(slope, scale=7 / mu_norm)
     if learned:
+        logit_scale = 1.0 if logit_gain is None else logit_gain / mu_norm
         c, lambda1, lambda2 = _learn(model, graph, ansatz, mu_norm, steps, lr, logit_scale, progress)
     else:
         c = {"gcn": 0.0, "gat": 1.0, "cat": (p - q) / (p + 2 * q) if p + 2 * q else 1.0}[model]
@@ -173,11 +175,12 @@ def _learn(
             score_input = convolve(graph.z, graph.z_sums, graph.degrees, lambda2)
             terms = score_terms(score_input, m, ansatz, lambda1)
             data = (graph.z, graph.targets, graph.adjacency, logit_scale)
-            loss, _ = PairwiseAttentionLoss.apply(score_input, *terms, m / 2, *data)
+            loss = PairwiseAttentionLoss.apply(score_input, *terms, m / 2, *data)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
         if progress is not None:
             progress(step + 1, steps)
-    lambda1, lambda2 = lambdas()
+    with torch.no_grad():
+        lambda1, lambda2 = lambdas()
     return c.item(), float(lambda1), float(lambda2)

@@ -1,7 +1,7 @@
 """Training the few free parameters of the one-layer models: C, and λ1, λ2 for L-CAT.
 
-Autograd would store ten arrays of all pairs. As the loss of a node depends on its own row only, one pass over the
-rows gives the loss and, while a block of rows is still in the cache, all of its derivatives.
+Autograd would store ten arrays of all pairs. As the loss of a node depends on its own row only, one pass over
+the rows gives the loss and, while a block of rows is still in the cache, all of its derivatives.
 """
 
 from __future__ import annotations
@@ -14,28 +14,27 @@ from graphgym_lcat.synthetic.models import ROWS, mask_and_shift, row_blocks
 
 
 class PairwiseAttentionLoss(torch.autograd.Function):
-    """Mean binary cross-entropy of the logits ``logit_scale * (Σ_j γ_ij z_j − bias)``; returns it and the logits.
+    """Mean binary cross-entropy of the logits ``logit_scale * (Σ_j γ_ij z_j − bias)``.
 
-    The score of receiver i and sender j is pair_scale [clip(s_i − s_j) − clip(s_i + s_j)] + column_j with clipping
-    at ±bound; see ``models``. Derivatives reach ``score_input`` (s), ``bound``, ``pair_scale``, ``column`` and
-    ``bias``; ``z``, ``targets`` and ``adjacency`` are data.
+    The score of receiver i and sender j is pair_scale [clip(s_i − s_j) − clip(s_i + s_j)] + column_j, clipped
+    at ±bound; see ``models``. Derivatives reach ``score_input`` (s), ``bound``, ``pair_scale``, ``column``
+    and ``bias``; ``z``, ``targets`` and ``adjacency`` are data.
     """
 
     @staticmethod
     def forward(
         ctx, score_input, bound, pair_scale, column, bias, z, targets, adjacency, logit_scale
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         n = len(z)
         limit, factor = float(bound), float(pair_scale)
         value_and_one = torch.stack([z, torch.ones_like(z)], dim=1)
         loss, grad_bound, grad_scale, grad_bias = 0.0, 0.0, 0.0, 0.0
         grad_input, grad_column = torch.zeros_like(z), torch.zeros_like(z)
-        logits = torch.empty_like(z)
         buffers = z.new_empty(5, min(ROWS, n), n)
         for rows in row_blocks(n):
             u = score_input[rows, None]
             outer_plus, outer_minus, weight, score, gradient = buffers[:, : len(u)]
-            # outer_* become the sign of what exceeds the bound, 0 inside it: the derivative of the clip by bound.
+            # outer_* become the sign of what exceeds the bound, 0 inside it: d clip / d bound.
             torch.add(u, score_input, out=outer_plus)
             torch.clamp(outer_plus, -limit, limit, out=weight)
             outer_plus.sub_(weight).sign_()
@@ -48,7 +47,7 @@ class PairwiseAttentionLoss(torch.autograd.Function):
 
             sums = weight @ value_and_one
             mean = sums[:, 0] / sums[:, 1]
-            logits[rows] = logit = logit_scale * (mean - bias)
+            logit = logit_scale * (mean - bias)
             loss += binary_cross_entropy_with_logits(logit, targets[rows], reduction="sum").item()
             grad_mean = logit_scale * (torch.sigmoid(logit) - targets[rows]) / n
             grad_bias -= grad_mean.sum().item()
@@ -77,10 +76,9 @@ class PairwiseAttentionLoss(torch.autograd.Function):
             grad_column,
             z.new_tensor(grad_bias),
         )
-        ctx.mark_non_differentiable(logits)
-        return z.new_tensor(loss / n), logits
+        return z.new_tensor(loss / n)
 
     @staticmethod
-    def backward(ctx, grad_loss: Tensor, _grad_logits: Tensor | None):
+    def backward(ctx, grad_loss: Tensor):
         gradients = (grad_loss * gradient for gradient in ctx.saved_tensors)
         return (*gradients, None, None, None, None)

@@ -1,8 +1,8 @@
 """The one-layer models of the appendix "Synthetic experiments", evaluated on dense graphs of 10⁸ pairs.
 
-Symbols: z_i = wᵀX_i with w = μ/‖μ‖ is all that the models see of a node. u_i (receiver) and v_j (sender) are the
-inputs of the score: z itself for GAT, its convolution (eq. 7 with λ2) for CAT and L-CAT. With m = C‖μ‖, slope β
-and L = LeakyReLU, the score rᵀL(S [u, v]ᵀ + b) of the ansatz is
+Symbols: z_i = wᵀX_i with w = μ/‖μ‖ is all that the models see of a node. u_i (receiver) and v_j (sender) are
+the inputs of the score: z itself for GAT, its convolution (eq. 7 with λ2) for CAT and L-CAT. With m = C‖μ‖,
+slope β and L = LeakyReLU, the score rᵀL(S [u, v]ᵀ + b) of the ansatz is
 
     Ψ/R = 2L(u+v−3m/2) − 2L(−u−v−3m/2) − 2L(u−v−3m/2) + 2L(−u+v−3m/2)
           − L(v−m/2) − L(u−m/2) − L(−v−m/2) − L(−u−m/2).
@@ -25,7 +25,8 @@ from torch import Tensor
 
 ROWS = 32  # a block of 32 × 10,000 floats is 1.3 MB
 _ABSENT = 1e30  # subtracted from the score of a pair that is no edge
-# exp and products are slow where they underflow. e⁻⁵⁰ times the number of nodes is nothing beside the row's largest 1.
+# exp and products are slow where they underflow. The largest term of a row is 1; e⁻⁵⁰ is nothing beside it,
+# even times the number of nodes.
 _SMALLEST = -50.0
 
 
