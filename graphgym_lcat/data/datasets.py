@@ -94,14 +94,16 @@ def _prepare(spec: DatasetSpec, data_dir: Path) -> Path:
     if _is_current(prepared, spec, data_dir):
         return prepared
     # FileLock is flock(2), which Linux carries over NFS to all nodes where the lock service runs. Where it
-    # does not, two runs may both do the work, but the rename in _write_prepared still keeps the file whole.
+    # does not, two runs may both do the work, but the rename at the end still keeps the file whole.
     folder = prepared.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / "prepared.lock"):
             if not _is_current(prepared, spec, data_dir):
                 with tempfile.TemporaryDirectory(prefix=".preparing-", dir=folder) as scratch:
-                    _write_prepared(_read_with_pyg(spec, data_dir, Path(scratch)), prepared)
+                    partial = Path(scratch) / _PREPARED
+                    _write_prepared(_read_with_pyg(spec, data_dir, Path(scratch)), partial)
+                    os.replace(partial, prepared)
     except OSError as error:
         raise DatasetError(f"{spec.name} could not be prepared in {folder}: {error}") from error
     return prepared
@@ -207,9 +209,7 @@ def _write_prepared(data: Data, path: Path) -> None:
             "x_values": x.values(),
             "x_size": torch.tensor(x.shape),
         }
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    torch.save(content, partial)
-    os.replace(partial, path)
+    torch.save(content, path)
 
 
 def _read_prepared(path: Path) -> Data:

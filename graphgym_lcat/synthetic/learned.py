@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from graphgym_lcat.synthetic.models import ROWS, mask_and_shift, row_blocks
+from graphgym_lcat.synthetic.models import block_height, mask_and_shift, row_blocks
 
 
 class PairwiseAttentionLoss(torch.autograd.Function):
@@ -30,7 +30,7 @@ class PairwiseAttentionLoss(torch.autograd.Function):
         value_and_one = torch.stack([z, torch.ones_like(z)], dim=1)
         loss, grad_bound, grad_scale, grad_bias = 0.0, 0.0, 0.0, 0.0
         grad_input, grad_column = torch.zeros_like(z), torch.zeros_like(z)
-        buffers = z.new_empty(5, min(ROWS, n), n)
+        buffers = z.new_empty(5, block_height(n), n)
         for rows in row_blocks(n):
             u = score_input[rows, None]
             outer_plus, outer_minus, weight, score, gradient = buffers[:, : len(u)]
@@ -62,11 +62,12 @@ class PairwiseAttentionLoss(torch.autograd.Function):
             ones = z.new_ones(1, len(u))
             column_sums = (ones @ gradient).view(-1)
             grad_column += column_sums
-            outer_plus.abs_().mul_(gradient)
-            outer_minus.abs_().mul_(gradient)
-            grad_input[rows] += factor * (outer_plus.sum(dim=1) - outer_minus.sum(dim=1))
-            outer_plus.add_(outer_minus)
-            grad_input += factor * ((ones @ outer_plus).view(-1) - 2 * column_sums)
+            if ctx.needs_input_grad[0]:
+                outer_plus.abs_().mul_(gradient)
+                outer_minus.abs_().mul_(gradient)
+                grad_input[rows] += factor * (outer_plus.sum(dim=1) - outer_minus.sum(dim=1))
+                outer_plus.add_(outer_minus)
+                grad_input += factor * ((ones @ outer_plus).view(-1) - 2 * column_sums)
 
         pair_part = grad_scale - torch.dot(grad_column, column).item()
         ctx.save_for_backward(

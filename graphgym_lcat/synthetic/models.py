@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-ROWS = 32  # a block of 32 × 10,000 floats is 1.3 MB
+_BLOCK = 80_000  # pairs at a time, so that the few arrays in use stay in the cache
 _ABSENT = 1e30  # subtracted from the score of a pair that is no edge
 # exp and products are slow where they underflow. The largest term of a row is 1; e⁻⁵⁰ is nothing beside it,
 # even times the number of nodes.
@@ -38,9 +38,15 @@ class Ansatz:
     scale: float
 
 
+def block_height(n: int) -> int:
+    """Rows of n pairs that are worked on at once."""
+    return min(n, max(1, _BLOCK // n))
+
+
 def row_blocks(n: int) -> Iterator[slice]:
-    for start in range(0, n, ROWS):
-        yield slice(start, min(start + ROWS, n))
+    height = block_height(n)
+    for start in range(0, n, height):
+        yield slice(start, min(start + height, n))
 
 
 def neighbour_sums(values: Tensor, adjacency: Tensor) -> Tensor:
@@ -65,7 +71,7 @@ def attend(
     n = len(score_input)
     bound, pair_scale, column = score_terms(score_input, score_input.new_tensor(m), ansatz, lambda1)
     weights = torch.cat([values, values.new_ones(n, 1)], dim=1)
-    first, second = score_input.new_empty(2, min(ROWS, n), n)
+    first, second = score_input.new_empty(2, block_height(n), n)
     out = []
     for rows in row_blocks(n):
         receivers = score_input[rows, None]
