@@ -18,9 +18,7 @@ def csr_matrix(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, int])
         warnings.filterwarnings("ignore", message=".*Sparse CSR tensor support is in beta state.*")
         # MKL's products are fastest, and the matrix smallest, with 32-bit indices.
         index_type = torch.int32 if max(*size, values.numel()) < 2**31 else torch.int64
-        return torch.sparse_csr_tensor(
-            crow.to(index_type), col.to(index_type), values, size, check_invariants=True
-        )
+        return torch.sparse_csr_tensor(crow.to(index_type), col.to(index_type), values, size, check_invariants=True)
 
 
 def sparse_features(x: Tensor) -> Tensor:

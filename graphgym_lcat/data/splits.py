@@ -37,8 +37,7 @@ def random_split(num_nodes: int, split_seed: int = 0, ratios: Sequence[float] = 
     ratios = [float(ratio) for ratio in ratios]
     if len(ratios) != 3 or min(ratios) <= 0 or sum(ratios) > 1 + 1e-9:
         raise DatasetError(
-            f"split ratios: expected three positive numbers (train, val, test) with a sum of at most 1, "
-            f"got {ratios}"
+            f"split ratios: expected three positive numbers (train, val, test) with a sum of at most 1, got {ratios}"
         )
     if not 0 <= split_seed < 2**32:
         raise DatasetError(f"split seed: expected an integer from 0 to 2**32 - 1, got {split_seed}")
@@ -53,9 +52,7 @@ def public_split(data: Data, index: int | None = None) -> Split:
     """The split that comes with the dataset; ``index`` chooses the column of two-dimensional masks."""
     missing = [f"{part}_mask" for part in PARTS if data.get(f"{part}_mask") is None]
     if missing:
-        raise DatasetError(
-            f"this dataset has no public split: {', '.join(missing)} missing; use a random one"
-        )
+        raise DatasetError(f"this dataset has no public split: {', '.join(missing)} missing; use a random one")
     masks = {part: data[f"{part}_mask"] for part in PARTS}
     for part, mask in masks.items():
         if mask.dim() == 1:

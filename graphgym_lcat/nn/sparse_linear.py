@@ -36,9 +36,7 @@ class SparseLinear(torch.nn.Linear):
         - **output:** :math:`(N, F_{out})`
     """
 
-    def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None
-    ) -> None:
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(in_features, out_features, bias, device, dtype)
         self._transposed: tuple[weakref.ref, Tensor] | None = None
 

@@ -121,9 +121,7 @@ def test_missing_files_in_a_read_only_folder_are_named(tmp_path):
 
 
 def test_a_failed_download_names_the_files_and_their_folder(tmp_path, no_network):
-    with pytest.raises(
-        DatasetError, match=r"network is unreachable.*Put ind\.cora\.x.* into .*/Cora/Cora/raw"
-    ):
+    with pytest.raises(DatasetError, match=r"network is unreachable.*Put ind\.cora\.x.* into .*/Cora/Cora/raw"):
         load_dataset("Cora", tmp_path)
 
 
@@ -168,9 +166,7 @@ def test_an_unknown_name_offers_the_nearest():
 
 
 def test_an_unknown_parameter_offers_the_nearest():
-    with pytest.raises(
-        DatasetError, match="unknown parameter of BlockModel 'degree'; did you mean 'avg_degree'"
-    ):
+    with pytest.raises(DatasetError, match="unknown parameter of BlockModel 'degree'; did you mean 'avg_degree'"):
         load_dataset("BlockModel", degree=3)
 
 

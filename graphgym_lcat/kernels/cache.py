@@ -1,0 +1,85 @@
+"""Finds the layout of a graph again when the same ``edge_index`` comes back."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphgym_lcat.kernels.graph import Graph
+
+MAX_GRAPHS = 32
+
+
+@dataclass
+class _Entry:
+    owner: weakref.ref[Tensor]
+    state: tuple
+    graph: Graph
+
+
+class GraphCache:
+    """A bounded memory of layouts, each kept only as long as the tensor it was made from.
+
+    A layout is found by the identity of the tensor, and only while the tensor has not been changed by torch operations
+    (``tensor._version``, shape, memory). Changes that torch does not count (through ``tensor.data`` or NumPy) are not seen:
+    clear the cache after them. Inference tensors count no versions, so their layouts are not kept.
+    """
+
+    def __init__(self, max_graphs: int = MAX_GRAPHS):
+        self.max_graphs = max_graphs
+        self._entries: OrderedDict[tuple, _Entry] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def find(self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> Graph:
+        """The layout of ``edge_index``, built now or found again."""
+        if edge_index.is_inference():
+            return Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
+        key = (id(edge_index), num_src, num_dst, add_self_loops, shared_nodes)
+        state = (edge_index._version, edge_index.data_ptr(), edge_index.shape, edge_index.stride())
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None and entry.owner() is edge_index and entry.state == state:
+                self._entries.move_to_end(key)
+                return entry.graph
+        graph = Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
+        owner = weakref.ref(edge_index, lambda _: self._forget(key))
+        with self._lock:
+            self._entries[key] = _Entry(owner, state, graph)
+            self._entries.move_to_end(key)
+            while len(self._entries) > self.max_graphs:
+                self._entries.popitem(last=False)
+        return graph
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _forget(self, key: tuple) -> None:
+        with self._lock:
+            entry = self._entries.get(key)
+            # The id may already belong to another tensor.
+            if entry is not None and entry.owner() is None:
+                del self._entries[key]
+
+
+_CACHE = GraphCache()
+
+
+def find_graph(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> Graph:
+    """The layout of ``edge_index``; compiled code builds it within its graph instead of remembering it."""
+    if torch.compiler.is_compiling():
+        return Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
+    return _CACHE.find(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
+
+
+def clear_graph_cache() -> None:
+    """Forgets all layouts (needed only after changing an ``edge_index`` behind torch's back)."""
+    _CACHE.clear()

@@ -1,0 +1,96 @@
+"""The two scalars that slide a layer between GCN, GAT and CAT."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import Module, Parameter
+
+from graphgym_lcat.nn.checks import check_unit_interval
+
+# sigmoid(10^x − 6) and sigmoid(10^(2.2 − y) − 6): both start at 0.5, and weight decay on x and y would pull towards λ1 = 0, λ2 = 1.
+_OFFSET = 6.0
+_MIRROR = 2.2
+_START = math.log10(_OFFSET)
+
+
+class LambdaParameter(Parameter):
+    """The free parameter behind a λ; optimizers tell it by its type and give it no weight decay."""
+
+    def __reduce_ex__(self, protocol):  # a plain Parameter would come back from a pickle
+        return LambdaParameter, (self.data, self.requires_grad)
+
+
+def is_lambda(parameter: Parameter) -> bool:
+    """Whether weight decay must leave this parameter alone."""
+    return isinstance(parameter, LambdaParameter)
+
+
+class Lambdas(NamedTuple):
+    """What a layer has learned, or was given: a number each, or one per head."""
+
+    lambda1: float | tuple[float, ...]
+    lambda2: float | tuple[float, ...]
+
+
+class Interpolation(Module):
+    r"""Holds :math:`\lambda_1` (0: convolve, 1: attend) and :math:`\lambda_2` (0: score raw features, 1: convolved ones).
+
+    Args:
+        lambda1, lambda2: ``'learn'``, or a number in [0, 1] that stays as it is.
+        heads: 1 for scalars that all heads share, or the number of heads for one pair per head.
+    """
+
+    def __init__(self, lambda1: float | str = "learn", lambda2: float | str = "learn", heads: int = 1):
+        super().__init__()
+        self.fixed1 = None if lambda1 == "learn" else check_unit_interval("lambda1", lambda1)
+        self.fixed2 = None if lambda2 == "learn" else check_unit_interval("lambda2", lambda2)
+        self.x = LambdaParameter(torch.empty(heads)) if self.fixed1 is None else None
+        self.y = LambdaParameter(torch.empty(heads)) if self.fixed2 is None else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.x is not None:
+            torch.nn.init.constant_(self.x, _START)
+        if self.y is not None:
+            torch.nn.init.constant_(self.y, _MIRROR - _START)
+
+    def forward(self) -> tuple[Tensor | float, Tensor | float]:
+        """λ1 and λ2: a float where it is fixed, a tensor ``[1]`` or ``[heads]`` where it is learned."""
+        lambda1 = self.fixed1 if self.x is None else torch.sigmoid(10**self.x - _OFFSET)
+        lambda2 = self.fixed2 if self.y is None else torch.sigmoid(10 ** (_MIRROR - self.y) - _OFFSET)
+        return lambda1, lambda2
+
+    def lambdas(self) -> Lambdas:
+        """The values as plain numbers."""
+        lambda1 = self.fixed1 if self.x is None else _plain(_sigmoid(10**x - _OFFSET) for x in self.x.tolist())
+        lambda2 = (
+            self.fixed2 if self.y is None else _plain(_sigmoid(10 ** (_MIRROR - y) - _OFFSET) for y in self.y.tolist())
+        )
+        return Lambdas(lambda1, lambda2)
+
+    def extra_repr(self) -> str:
+        return describe(self)
+
+
+def describe(interpolation: Interpolation) -> str:
+    """``lambda1=0.5 (learned), lambda2=1``, for the repr of layers."""
+    fixed = (interpolation.fixed1, interpolation.fixed2)
+    parts = []
+    for name, value, constant in zip(Lambdas._fields, interpolation.lambdas(), fixed, strict=True):
+        text = f"[{', '.join(f'{v:.3g}' for v in value)}]" if isinstance(value, tuple) else f"{value:.3g}"
+        parts.append(f"{name}={text}" + (" (learned)" if constant is None else ""))
+    return ", ".join(parts)
+
+
+def _sigmoid(z: float) -> float:
+    return 1 / (1 + math.exp(-z)) if z > -700 else 0.0
+
+
+def _plain(values: Iterable[float]) -> float | tuple[float, ...]:
+    values = tuple(values)
+    return values[0] if len(values) == 1 else values

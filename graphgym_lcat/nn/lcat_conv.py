@@ -1,0 +1,318 @@
+"""The learnable convolutional attention layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.typing import Adj, OptPairTensor, SparseTensor
+from torch_geometric.utils import is_torch_sparse_tensor
+from torch_geometric.utils.sparse import (
+    set_sparse_value,
+    to_torch_coo_tensor,
+    to_torch_csc_tensor,
+    to_torch_csr_tensor,
+)
+
+from graphgym_lcat.kernels import Graph
+from graphgym_lcat.kernels.reference import Gamma
+from graphgym_lcat.nn.attention import ConvolvedAttention, Score
+from graphgym_lcat.nn.checks import check_choice, check_positive
+from graphgym_lcat.nn.graph_input import resolve_graph
+from graphgym_lcat.nn.init import Projection
+
+SCORE_WEIGHTS = ("shared", "separate")
+
+
+class LCATConv(ConvolvedAttention, MessagePassing):
+    r"""The learnable graph convolutional attention operator from the `"Learnable Graph Convolutional Attention Networks"
+    <https://openreview.net/forum?id=WsUMeHPo-2>`_ paper, with the arguments of :class:`torch_geometric.nn.GATConv`.
+
+    .. math::
+        \mathbf{h}^{\prime}_i = \sum_{j \in N^*_i} \gamma_{ij} \mathbf{W}_v \mathbf{h}_j, \qquad
+        \gamma_{ij} = \operatorname{softmax}_{j \in N^*_i} \left(
+        \lambda_1 \, \alpha(\mathbf{W}_q \hat{\mathbf{h}}_i, \mathbf{W}_k \hat{\mathbf{h}}_j) \right), \qquad
+        \hat{\mathbf{h}}_i = \frac{\mathbf{h}_i + \lambda_2 \sum_{\ell \in N_i} \mathbf{h}_\ell}{1 + \lambda_2 |N_i|}
+
+    with :math:`N^*_i = N_i \cup \{i\}`. Special cases:
+
+    * :math:`\lambda_1 = 0`: GCN, the mean over :math:`N^*_i`; no score is computed
+    * :math:`\lambda_1 = 1, \lambda_2 = 0`: GAT or GATv2
+    * :math:`\lambda_1 = 1, \lambda_2 = 1`: CAT, see :class:`CATConv`
+
+    Self-loops in the input are dropped before one is added to every node. Duplicate edges each count, in the softmax and in
+    :math:`|N_i|`, as in PyG's ``GATConv``. With ``add_self_loops=False`` the edges are used as given, and :math:`\hat{h}_i`
+    still counts :math:`h_i` once.
+
+    **Bipartite graphs and sampled blocks.** For a pair ``x = (x_src, x_dst)`` the in-edges of most sources are unknown, so
+    :math:`\hat{h}_j = h_j` for a source that is not also a destination; :math:`\hat{h}_i` of a destination sums the projected
+    sources. With ``add_self_loops=True`` source :math:`j` and destination :math:`j` are one node wherever both exist, as in
+    PyG's ``GATConv`` and in the blocks of its samplers, ``(x, x[:num_dst])``; with ``add_self_loops=False`` the two sides are
+    different nodes. On a sampled subgraph (``NeighborLoader`` with one ``x``) the convolved features of border nodes, whose own
+    neighbours were not sampled, are their own features, and those of inner nodes average the sampled neighbours only.
+
+    Args:
+        in_channels (int or tuple): Size of each input sample, −1 to derive it from the first input, or a pair for sources and
+            destinations.
+        out_channels (int): Size of each output sample, per head.
+        heads (int, optional): Number of attention heads. (default: :obj:`1`)
+        concat (bool, optional): Concatenate the heads, or else average them. (default: :obj:`True`)
+        negative_slope (float, optional): Slope of the LeakyReLU. (default: :obj:`0.2`)
+        dropout (float, optional): Dropout probability of the attention coefficients. (default: :obj:`0`)
+        add_self_loops (bool, optional): Give every node one self-loop. (default: :obj:`True`)
+        edge_dim (int, optional): Size of edge features, if there are any. (default: :obj:`None`)
+        fill_value (float or torch.Tensor or str, optional): Edge features of the added self-loops: a value, or how to reduce
+            those of the in-edges. (default: :obj:`"mean"`)
+        bias (bool, optional): Learn an additive bias. (default: :obj:`True`)
+        residual (bool, optional): Add a learnable linear skip connection. (default: :obj:`False`)
+        score (str or callable, optional): :obj:`"gat"`, :obj:`"gatv2"`, or a function (or module) :math:`\alpha(u, v)` of
+            features ``[edges, heads, out_channels]`` that returns ``[edges, heads]``. (default: :obj:`"gat"`)
+        lambda1, lambda2 (float or str, optional): :obj:`"learn"`, or a number in [0, 1]. (default: :obj:`"learn"`)
+        score_weights (str, optional): :obj:`"shared"` (:math:`W_q = W_k = W_v`) or :obj:`"separate"`
+            (:math:`W_q = W_k \neq W_v`). (default: :obj:`"shared"`)
+        init (str, optional): :obj:`"uniform"` (Glorot uniform, attention vectors start at 1) or :obj:`"normal"` (Glorot normal
+            with gain √2, attention vectors too). (default: :obj:`"uniform"`)
+        lambda_per_head (bool, optional): Learn one pair of λ per head instead of one for all. (default: :obj:`False`)
+        backend (str, optional): :obj:`"auto"`, :obj:`"torch"` or :obj:`"fused"`; see ``lcat layers``.
+            (default: :obj:`"auto"`)
+        **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
+
+    Shapes:
+        - **input:** node features ``[N, in_channels]``, or a pair ``([N_src, F_src], [N_dst, F_dst])``; ``edge_index``
+          ``[2, E]``, a transposed ``torch.sparse`` matrix, a ``SparseTensor``, an ``EdgeIndex``, or a
+          :class:`~graphgym_lcat.kernels.Graph`; edge features ``[E, edge_dim]`` *(optional)*
+        - **output:** node features ``[N_dst, heads * out_channels]``, or ``[N_dst, out_channels]`` with ``concat=False``
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = 0.2,
+        dropout: float = 0.0,
+        add_self_loops: bool = True,
+        edge_dim: int | None = None,
+        fill_value: float | Tensor | str = "mean",
+        bias: bool = True,
+        residual: bool = False,
+        *,
+        score: Score = "gat",
+        lambda1: float | str = "learn",
+        lambda2: float | str = "learn",
+        score_weights: str = "shared",
+        init: str = "uniform",
+        lambda_per_head: bool = False,
+        backend: str = "auto",
+        **kwargs,
+    ):
+        if kwargs.setdefault("aggr", "add") not in ("add", "sum"):
+            raise ValueError(f"`aggr` must be 'add': attention is a weighted sum, got {kwargs['aggr']!r}")
+        super().__init__(node_dim=0, **kwargs)
+        check_positive("out_channels", out_channels)
+        check_choice("score_weights", score_weights, SCORE_WEIGHTS)
+        self._init_attention(
+            heads,
+            out_channels,
+            score=score,
+            lambda1=lambda1,
+            lambda2=lambda2,
+            lambda_per_head=lambda_per_head,
+            negative_slope=negative_slope,
+            edge_dim=edge_dim,
+            fill_value=fill_value,
+            init=init,
+            backend=backend,
+        )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.concat = concat
+        self.dropout = dropout
+        self.add_self_loops = add_self_loops
+        self.residual = residual
+        self.score_weights = score_weights
+        self._init_projections(init)
+        width = heads * out_channels if concat else out_channels
+        target_channels = in_channels if isinstance(in_channels, int) else in_channels[1]
+        self.res = Projection(target_channels, width, init) if residual else None
+        self.register_parameter("bias", Parameter(torch.empty(width)) if bias else None)
+        self.reset_parameters()
+
+    def _init_projections(self, init: str) -> None:
+        """``lin`` is W_v; a pair of sizes needs ``lin_src`` and ``lin_dst``, as in PyG. ``lin_score`` is W_q = W_k."""
+        width = self.heads * self.out_channels
+        self.lin = self.lin_src = self.lin_dst = self.lin_score = self.lin_score_src = None
+        separate = self.score_weights == "separate"
+        if isinstance(self.in_channels, int):
+            self.lin = Projection(self.in_channels, width, init)
+            if separate:
+                self.lin_score = Projection(self.in_channels, width, init)
+        else:
+            self.lin_src = Projection(self.in_channels[0], width, init)
+            # Destinations only ever enter the score, so with separate weights their projection is the score's.
+            self.lin_dst = Projection(self.in_channels[1], width, init)
+            if separate:
+                self.lin_score_src = Projection(self.in_channels[0], width, init)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self._reset_attention()
+        for projection in (
+            self.lin,
+            self.lin_src,
+            self.lin_dst,
+            self.lin_score,
+            self.lin_score_src,
+            self.res,
+        ):
+            if projection is not None:
+                projection.reset_parameters()
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+
+    def forward(
+        self,
+        x: Tensor | OptPairTensor,
+        edge_index: Adj | Graph,
+        edge_attr: Tensor | None = None,
+        size: tuple[int, int] | None = None,
+        return_attention_weights: bool | None = None,
+    ):
+        r"""Runs the layer.
+
+        Args:
+            x (torch.Tensor or (torch.Tensor, torch.Tensor)): Node features, or those of sources and destinations; the latter
+                may be :obj:`None` for destinations without features.
+            edge_index (torch.Tensor or SparseTensor or Graph): The graph.
+            edge_attr (torch.Tensor, optional): Edge features, in the order of ``edge_index``.
+            size ((int, int), optional): Number of sources and destinations, where ``x`` does not say it.
+            return_attention_weights (bool, optional): Also return ``(edge_index, alpha)``: the edges without self-loops in
+                their order, then the added self-loops, and the coefficients ``[edges, heads]``.
+        """
+        x_src, x_dst = (x, x) if isinstance(x, Tensor) else x
+        one_set = x_dst is x_src
+        num_src, num_dst = self._check_sizes(x_src, x_dst, size)
+        graph, sparse_values = resolve_graph(
+            edge_index, num_src, num_dst, self.add_self_loops, one_set or self.add_self_loops, self.flow
+        )
+        if edge_attr is None and self.edge_dim is not None:
+            edge_attr = sparse_values
+        self._check_edge_attr(edge_attr, edge_index)
+        value, key, query = self._project(x_src, x_dst, one_set)
+
+        gamma = None
+        dropout = self.dropout if self.training else 0.0
+        if return_attention_weights or self._is_observed():
+            gamma = self._gamma(graph, key, query, edge_attr)
+            gamma = tuple(torch.nn.functional.dropout(part, dropout) for part in gamma)
+            edges, alpha = _edge_list(graph, gamma)
+            # propagate_type: (x: OptPairTensor, alpha: Tensor)
+            out = self.propagate(
+                self._in_flow(edges), x=(value, None), alpha=alpha, size=self._in_flow((num_src, num_dst))
+            )
+        else:
+            out = self._attend(graph, key, query, value, edge_attr, dropout)
+
+        out = out.flatten(1) if self.concat else out.mean(dim=1)
+        if self.res is not None and x_dst is not None:
+            out = out + self.res(x_dst)
+        if self.bias is not None:
+            out = out + self.bias
+        if return_attention_weights:
+            return out, _like_input(edge_index, edges, alpha, (num_src, num_dst))
+        return out
+
+    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
+        return alpha.unsqueeze(-1) * x_j
+
+    def _project(self, x_src: Tensor, x_dst: Tensor | None, one_set: bool) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Value, key and query, ``[nodes, heads, out_channels]``; query is key itself where the two are the same."""
+        shape = (-1, self.heads, self.out_channels)
+        if self.lin is not None:
+            value = self.lin(x_src).view(shape)
+            of_score = self.lin if self.lin_score is None else self.lin_score
+            key = value if self.lin_score is None else of_score(x_src).view(shape)
+            if one_set:
+                return value, key, key
+        else:
+            value = self.lin_src(x_src).view(shape)
+            of_score = self.lin_dst
+            key = value if self.lin_score_src is None else self.lin_score_src(x_src).view(shape)
+        return value, key, None if x_dst is None else of_score(x_dst).view(shape)
+
+    def _is_observed(self) -> bool:
+        """An explainer or a hook wants to see messages, so they must exist."""
+        return bool(
+            self.explain
+            or self._message_forward_pre_hooks
+            or self._message_forward_hooks
+            or self._propagate_forward_pre_hooks
+            or self._propagate_forward_hooks
+            or self._aggregate_forward_pre_hooks
+            or self._aggregate_forward_hooks
+        )
+
+    def _in_flow(self, pair):
+        """``propagate`` wants edges and sizes in the order of ``flow``."""
+        if self.flow == "source_to_target":
+            return pair
+        return pair.flip(0) if isinstance(pair, Tensor) else pair[::-1]
+
+    def _check_sizes(self, x_src: Tensor, x_dst: Tensor | None, size: tuple[int, int] | None) -> tuple[int, int]:
+        for name, features in (("x", x_src), ("x[1]", x_dst)):
+            if features is not None and features.dim() != 2:
+                raise ValueError(f"`{name}` must have shape [nodes, channels], got {list(features.shape)}")
+        num_src = x_src.size(0)
+        num_dst = x_dst.size(0) if x_dst is not None else size[1] if size is not None else num_src
+        if size is not None and tuple(size) != (num_src, num_dst):
+            raise ValueError(f"`size` must be {(num_src, num_dst)}, the numbers of nodes in `x`, got {tuple(size)}")
+        return num_src, num_dst
+
+    def _check_edge_attr(self, edge_attr: Tensor | None, edge_index: Adj | Graph) -> None:
+        if self.edge_dim is None:
+            if edge_attr is not None:
+                raise ValueError(
+                    f"`edge_attr` of shape {list(edge_attr.shape)} needs a layer with `edge_dim`, got None"
+                )
+            return
+        if edge_attr is None:
+            raise ValueError(f"`edge_dim` is {self.edge_dim}, so `edge_attr` must be given, got None")
+        width = edge_attr.size(-1) if edge_attr.dim() > 1 else 1
+        if width != self.edge_dim and self.edge_dim != -1:
+            raise ValueError(f"`edge_attr` must have edge_dim={self.edge_dim} columns, got {width}")
+        if isinstance(edge_index, Tensor) and not is_torch_sparse_tensor(edge_index):
+            if edge_attr.size(0) != edge_index.size(1):
+                raise ValueError(
+                    f"`edge_attr` must have a row for each of the {edge_index.size(1)} edges, got {edge_attr.size(0)}"
+                )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {self._describe_attention()})"
+
+
+def _edge_list(graph: Graph, gamma: Gamma) -> tuple[Tensor, Tensor]:
+    """Edges and coefficients in the order of PyG's ``GATConv``: the input's without self-loops, then the added self-loops."""
+    order = torch.argsort(graph.edge_id)
+    loops = torch.arange(graph.self_loops, device=graph.device)
+    src = torch.cat([graph.src[order], loops])
+    dst = torch.cat([graph.dst[order], loops])
+    return torch.stack([src, dst]), torch.cat([gamma[0][order], gamma[1]])
+
+
+def _like_input(edge_index: Adj | Graph, edges: Tensor, alpha: Tensor, size: tuple[int, int]):
+    """The coefficients in the form in which the graph came, as PyG's layers return them."""
+    if isinstance(edge_index, SparseTensor):
+        return SparseTensor(row=edges[1], col=edges[0], value=alpha, sparse_sizes=size[::-1])
+    if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
+        to_sparse = {
+            torch.sparse_coo: to_torch_coo_tensor,
+            torch.sparse_csr: to_torch_csr_tensor,
+            torch.sparse_csc: to_torch_csc_tensor,
+        }[edge_index.layout]
+        position = torch.arange(edges.size(1), device=edges.device)
+        adj = to_sparse(edges.flip(0), position, size=size[::-1], is_coalesced=False)
+        alpha = alpha[adj.values()]
+        return set_sparse_value(adj, alpha), alpha
+    return edges, alpha

@@ -1,0 +1,105 @@
+import gc
+import weakref
+
+import pytest
+import torch
+
+from graphgym_lcat.kernels import Graph, clear_graph_cache, find_graph
+from graphgym_lcat.kernels.cache import GraphCache
+
+EDGES = torch.tensor([[2, 0, 1, 1, 2, 0], [0, 1, 1, 0, 2, 2]])  # 1 → 1 and 2 → 2 are self-loops
+
+
+def test_rows_hold_the_in_edges_of_each_destination():
+    graph = Graph.from_edge_index(EDGES, 3)
+    assert graph.rowptr.tolist() == [0, 2, 3, 4]
+    assert graph.src.tolist() == [2, 1, 0, 0]
+    assert graph.edge_id.tolist() == [0, 3, 1, 5]
+    assert (graph.self_loops, graph.neighbors.tolist()) == (3, [2, 1, 1])
+
+
+def test_columns_hold_the_out_edges_of_each_source():
+    graph = Graph.from_edge_index(EDGES, 3)
+    assert graph.colptr.tolist() == [0, 2, 3, 4]
+    assert graph.dst_by_src.tolist() == [1, 2, 0, 0]
+    assert torch.equal(graph.dst[graph.slot_by_src], graph.dst_by_src)
+
+
+def test_self_loops_are_kept_on_request_but_are_no_neighbours():
+    graph = Graph.from_edge_index(EDGES, 3, add_self_loops=False)
+    assert graph.num_edges == 6
+    assert graph.explicit_loops.tolist() == [0, 1, 1]
+    assert graph.neighbors.tolist() == [2, 1, 1]
+
+
+def test_two_sets_of_nodes_have_no_self_loops():
+    graph = Graph.from_edge_index(EDGES, (3, 3), add_self_loops=False)
+    assert graph.explicit_loops is None
+    assert graph.neighbors.tolist() == [2, 2, 2]
+
+
+def test_moving_a_graph_keeps_it():
+    graph = Graph.from_edge_index(EDGES, 3)
+    moved = graph.to("cpu")
+    assert repr(moved) == repr(graph) == "Graph(num_src=3, num_dst=3, num_edges=4, self_loops=3)"
+
+
+@pytest.fixture
+def edge_index():
+    clear_graph_cache()
+    return EDGES.clone()
+
+
+def find(edge_index, add_self_loops=True):
+    return find_graph(edge_index, 3, 3, add_self_loops, True)
+
+
+def test_the_same_tensor_finds_its_layout_again(edge_index):
+    assert find(edge_index) is find(edge_index)
+    assert find(edge_index) is not find(edge_index, add_self_loops=False)
+    assert find(edge_index) is not find(edge_index.clone())
+
+
+def test_a_change_in_place_is_seen(edge_index):
+    before = find(edge_index)
+    edge_index[0, 0] = 1
+    after = find(edge_index)
+    assert after is not before
+    assert after.src.tolist() == [1, 1, 0, 0]
+
+
+def test_a_change_through_a_view_is_seen(edge_index):
+    before = find(edge_index)
+    edge_index[0].copy_(edge_index[0].flip(0))
+    assert find(edge_index) is not before
+
+
+def test_a_change_of_shape_is_seen(edge_index):
+    before = find(edge_index)
+    edge_index.resize_(2, 2)
+    assert find(edge_index) is not before
+
+
+def test_a_layout_dies_with_its_tensor():
+    edge_index = EDGES.clone()
+    dead = weakref.ref(find(edge_index))
+    del edge_index
+    gc.collect()
+    assert dead() is None
+
+
+def test_the_cache_is_bounded():
+    cache = GraphCache(max_graphs=2)
+    tensors = [EDGES.clone() for _ in range(3)]
+    graphs = [cache.find(t, 3, 3, True, True) for t in tensors]
+    assert len(cache) == 2
+    assert cache.find(tensors[2], 3, 3, True, True) is graphs[2]
+    assert cache.find(tensors[0], 3, 3, True, True) is not graphs[0]
+
+
+def test_inference_tensors_are_not_cached():
+    cache = GraphCache()
+    with torch.inference_mode():
+        edge_index = EDGES.clone()
+        cache.find(edge_index, 3, 3, True, True)
+    assert len(cache) == 0

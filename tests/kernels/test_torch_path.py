@@ -1,0 +1,76 @@
+"""The torch path keeps its promises about memory, and about awkward numbers."""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from graphgym_lcat.kernels import reference
+from graphgym_lcat.nn import LCATConv
+
+
+class LargestTensor(TorchDispatchMode):
+    """Notes the number of elements of the largest tensor that any operation returns."""
+
+    def __init__(self):
+        super().__init__()
+        self.numel = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for tensor in torch.utils._pytree.tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                self.numel = max(self.numel, tensor.numel())
+        return result
+
+
+NODES, EDGES, HEADS, CHANNELS = 50, 4000, 2, 16
+
+
+@pytest.fixture
+def graph_data():
+    torch.manual_seed(0)
+    return torch.randn(NODES, 8), torch.randint(NODES, (2, EDGES))
+
+
+def test_gat_forward_allocates_no_tensor_of_edges_times_channels(graph_data):
+    conv = LCATConv(8, CHANNELS, HEADS, backend="torch")
+    conv(*graph_data)  # the layout is built once
+    with LargestTensor() as largest:
+        conv(*graph_data)
+    assert largest.numel <= EDGES * HEADS
+
+
+def test_gatv2_allocates_one_chunk_at_a_time(graph_data, monkeypatch):
+    monkeypatch.setattr(reference, "CHUNK_NUMEL", 8192)
+    conv = LCATConv(8, CHANNELS, HEADS, score="gatv2", backend="torch")
+    conv(*graph_data)
+    with LargestTensor() as largest:
+        conv(*graph_data).sum().backward()
+    assert largest.numel <= 8192
+    assert EDGES * HEADS * CHANNELS > 10 * 8192
+
+
+@pytest.mark.parametrize("score", [-1e4, 1e4])
+def test_large_scores_stay_finite(score, graph_data):
+    x, edge_index = graph_data
+    conv = LCATConv(8, CHANNELS, HEADS, lambda1=1, lambda2=0, backend="torch")
+    with torch.no_grad():
+        conv.att_src.mul_(score)
+    out = conv(x.requires_grad_(), edge_index)
+    out.sum().backward()
+    assert torch.isfinite(out).all() and torch.isfinite(x.grad).all()
+
+
+def test_softmax_of_a_row_of_minus_infinity_is_zero():
+    from graphgym_lcat.kernels import Graph
+
+    graph = Graph.from_edge_index(torch.tensor([[0, 1], [0, 0]]), (2, 1), add_self_loops=False)
+    gamma, _ = reference.softmax(graph, torch.full((2, 1), -torch.inf), torch.empty(0, 1))
+    assert gamma.tolist() == [[0.0], [0.0]]
+
+
+def test_second_derivatives_exist():
+    x = torch.randn(5, 3, dtype=torch.double, requires_grad=True)
+    edge_index = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    conv = LCATConv(3, 2, backend="torch").double()
+    assert torch.autograd.gradgradcheck(lambda x: conv(x, edge_index), x)
