@@ -10,7 +10,6 @@ the mean attention of three groups of pairs (receiver i, sender j), as in the ap
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from graphgym_lcat.data.csbm import CSBM, sample_adjacency, sample_communities, sample_projection
 from graphgym_lcat.data.errors import DatasetError, unknown_name
+from graphgym_lcat.nn.interpolation import Interpolation
 from graphgym_lcat.synthetic.learned import PairwiseAttentionLoss
 from graphgym_lcat.synthetic.models import Ansatz, attend, convolve, neighbour_sums, score_terms
 
@@ -155,18 +155,10 @@ def _learn(
 ) -> tuple[float, float, float]:
     """C, λ1 and λ2 after Adam on the binary cross-entropy of "ε ≠ 0" over all nodes."""
     c = torch.nn.Parameter(torch.tensor(1.0))
-    # λ1 = sigmoid(10^x − 6) and λ2 = sigmoid(10^(2.2−y) − 6), both 0.5 at the start, as in the layers.
-    x = torch.nn.Parameter(torch.tensor(math.log10(6)))
-    y = torch.nn.Parameter(torch.tensor(2.2 - math.log10(6)))
-    fixed1, fixed2 = MODELS[model]
-
-    def lambdas() -> tuple[float | Tensor, float | Tensor]:
-        lambda1 = torch.sigmoid(10**x - 6) if fixed1 is None else fixed1
-        return lambda1, torch.sigmoid(10 ** (2.2 - y) - 6) if fixed2 is None else fixed2
-
-    optimizer = torch.optim.Adam([c, x, y], lr=lr)
+    interpolation = Interpolation(*("learn" if value is None else value for value in MODELS[model]))
+    optimizer = torch.optim.Adam([c, *interpolation.parameters()], lr=lr)
     for step in range(steps):
-        lambda1, lambda2 = lambdas()
+        lambda1, lambda2 = (value.squeeze() if isinstance(value, Tensor) else value for value in interpolation())
         m = c * mu_norm
         if model == "gcn":
             logits = logit_scale * (convolve(graph.z, graph.z_sums, graph.degrees) - m / 2)
@@ -181,6 +173,4 @@ def _learn(
         optimizer.step()
         if progress is not None:
             progress(step + 1, steps)
-    with torch.no_grad():
-        lambda1, lambda2 = lambdas()
-    return c.item(), float(lambda1), float(lambda2)
+    return c.item(), *interpolation.lambdas()

@@ -22,9 +22,7 @@ class PairwiseAttentionLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx, score_input, bound, pair_scale, column, bias, z, targets, adjacency, logit_scale
-    ) -> Tensor:
+    def forward(ctx, score_input, bound, pair_scale, column, bias, z, targets, adjacency, logit_scale) -> Tensor:
         n = len(z)
         limit, factor = float(bound), float(pair_scale)
         value_and_one = torch.stack([z, torch.ones_like(z)], dim=1)

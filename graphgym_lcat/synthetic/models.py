@@ -85,9 +85,7 @@ def attend(
     return torch.cat(out)
 
 
-def score_terms(
-    v: Tensor, m: Tensor, ansatz: Ansatz, lambda1: float | Tensor = 1.0
-) -> tuple[Tensor, Tensor, Tensor]:
+def score_terms(v: Tensor, m: Tensor, ansatz: Ansatz, lambda1: float | Tensor = 1.0) -> tuple[Tensor, Tensor, Tensor]:
     """``bound``, ``pair_scale`` and ``column`` of λ1 Ψ = pair_scale [clip(u−v) − clip(u+v)] + column(v)."""
     kink = torch.relu(v - m / 2) + torch.relu(-v - m / 2)
     column = lambda1 * ansatz.scale * ((4 + 4 * ansatz.slope) * v - (1 - ansatz.slope) * kink)

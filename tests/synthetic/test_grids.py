@@ -18,7 +18,7 @@ def read(package: str, name: str) -> dict:
 
 
 def points(grid: dict) -> list[tuple[float, float]]:
-    blocks = [grid["axes"], *grid["include"]]
+    blocks = [grid["axes"], *(block["axes"] for block in grid["include"])]
     return [point for block in blocks for point in product(block["csbm.q"], block["csbm.mu_norm"])]
 
 
@@ -40,12 +40,12 @@ def test_a_grid_has_different_points_and_models_that_exist(name):
     for model, settings in grid["models"].items():
         assert settings["csbm.model"] == model
         assert model in MODELS
-        assert model != "lcat" or settings["csbm.learned"]
+        assert model != "lcat" or {**grid.get("set", {}), **settings}["csbm.learned"]
 
 
 def test_the_full_grid_has_the_size_of_the_paper():
     grid = read("lcat_grids", "csbm.yaml")
-    block = grid["include"][0]
+    block = grid["include"][0]["axes"]
     assert grid["seeds"] == 50
     assert len(grid["axes"]["csbm.q"]) == 11
     ratios = [b / a for a, b in zip(block["csbm.mu_norm"], block["csbm.mu_norm"][1:], strict=False)]
