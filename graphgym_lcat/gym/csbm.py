@@ -1,11 +1,45 @@
-"""``lcat.loop: csbm``: a point of the synthetic experiments in the form of any other run's result."""
+"""``lcat.loop: csbm``: a point of the synthetic experiments as a run like any other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from torch_geometric.graphgym.config import cfg
+
+from graphgym_lcat.gym.settings import Settings
+from graphgym_lcat.gym.training import Best
 from graphgym_lcat.synthetic.experiment import run_point
+
+
+class SyntheticPoint:
+    """One model on one sampled graph. It takes seconds (minutes, where learned), so it has no checkpoints: it starts again."""
+
+    def __init__(self, run_dir: Path, settings: Settings):
+        self.epoch = 0
+        self.max_epoch = 1
+        self.seconds = 0.0
+        self.best = Best()
+        self._result: dict[str, Any] = {}
+
+    def start(self, checkpoint: dict[str, Any] | None) -> None:
+        pass
+
+    def save(self) -> None:
+        pass
+
+    def epochs(self) -> Iterator[int]:
+        start = time.perf_counter()
+        self._result = csbm_result(cfg.csbm, cfg.seed)
+        self.best = Best(0, metrics={"val": self._result["val"]})
+        self.epoch = 1
+        self.seconds = time.perf_counter() - start
+        yield 1
+
+    def finish(self) -> dict[str, Any]:
+        return self._result
 
 
 def csbm_result(
