@@ -1,0 +1,32 @@
+"""The long files of a run, read only when somebody asks: every epoch's metrics, and λ over training."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pandas as pd
+
+
+def read_history(run_path: str | os.PathLike[str], split: str) -> pd.DataFrame:
+    """Every epoch of one run on one split (``train``, ``val`` or ``test``); empty when it was not logged."""
+    return read_stats(Path(run_path) / split / "stats.json")
+
+
+def read_stats(path: Path) -> pd.DataFrame:
+    """GraphGym's ``stats.json``: one JSON object a line; of several lines for one epoch the last counts.
+
+    Stock GraphGym writes an untrained check of the validation set as one more epoch 0, and repeats epochs when it resumes.
+    """
+    if not path.exists():
+        return pd.DataFrame()
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    table = pd.DataFrame(lines)
+    return table.drop_duplicates("epoch", keep="last", ignore_index=True) if "epoch" in table else table
+
+
+def read_lambdas(run_path: str | os.PathLike[str]) -> pd.DataFrame:
+    """``lambdas.csv`` of one run: epoch, layer, head, lambda1, lambda2; empty when the run has none."""
+    path = Path(run_path) / "lambdas.csv"
+    return pd.read_csv(path) if path.exists() else pd.DataFrame()
