@@ -85,7 +85,9 @@ def compare(
     if not margin > 0:
         raise AnalysisError(f"the margin must be positive, got {margin}")
     if family not in FAMILIES:
-        raise AnalysisError(f"unknown family {family!r}: expected {', '.join(FAMILIES)}{nearest(family, FAMILIES)}")
+        raise AnalysisError(
+            f"unknown family {family!r}: expected {', '.join(FAMILIES)}{nearest(family, FAMILIES)}"
+        )
     pairs = dict(baselines) if baselines else default_baselines(selection.models)
     if strict:
         _check_baselines(pairs, selection.models)

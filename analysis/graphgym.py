@@ -19,8 +19,27 @@ from lcat_analysis.history import read_stats
 from lcat_analysis.metrics import first_metric, is_metric, lower_is_better
 
 # Where a run was written and how fast it ran do not make it another experiment.
-IGNORED_KEYS = ("out_dir", "run_dir", "seed", "cfg_dest", "dataset.dir", "run_id", "num_threads", "accelerator", "devices")
-IGNORED_GROUPS = ("wandb", "share", "run_multiple_splits", "tensorboard", "print", "view_emb", "params", "device")
+IGNORED_KEYS = (
+    "out_dir",
+    "run_dir",
+    "seed",
+    "cfg_dest",
+    "dataset.dir",
+    "run_id",
+    "num_threads",
+    "accelerator",
+    "devices",
+)
+IGNORED_GROUPS = (
+    "wandb",
+    "share",
+    "run_multiple_splits",
+    "tensorboard",
+    "print",
+    "view_emb",
+    "params",
+    "device",
+)
 
 
 def find_graphgym_runs(root: Path) -> list[Path]:

@@ -69,6 +69,7 @@ class Results:
         match: list[str] = []
         by = None
         models: list[str] = []
+        axes: dict[str, list] = {}
         for sweep in self.sweeps:
             compare.update(_mapping(sweep.grid.get("compare")))
             select = _mapping(sweep.grid.get("select"))
@@ -76,7 +77,11 @@ class Results:
             by = by or select.get("by")
             match += [key for key in sweep.grid.get("match") or [] if key not in match]
             models += [str(model) for model in sweep.grid.get("models") or {} if str(model) not in models]
-        return {"compare": compare, "select": {"over": over, "by": by}, "match": match, "models": models}
+            for key, values in _mapping(sweep.grid.get("axes")).items():
+                known = axes.setdefault(key, [])
+                known += [v for v in (values if isinstance(values, list) else [values]) if v not in known]
+        select = {"over": over, "by": by}
+        return {"compare": compare, "select": select, "match": match, "models": models, "axes": axes}
 
     @property
     def metrics(self) -> list[str]:
@@ -98,7 +103,9 @@ def load(*paths: str | os.PathLike[str]) -> Results:
     sweeps, rows, problems = [], [], []
     for path in map(Path, paths):
         if not path.is_dir():
-            raise AnalysisError(f"expected a results directory, but {path} is {'a file' if path.exists() else 'missing'}")
+            raise AnalysisError(
+                f"expected a results directory, but {path} is {'a file' if path.exists() else 'missing'}"
+            )
         found = list(_find_sweeps(path))
         for sweep, run_dirs in found:
             sweeps.append(sweep)
@@ -146,8 +153,15 @@ def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[di
     for run_dir in run_dirs:
         try:
             row = _read_run(run_dir)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:  # a file, but not what a run writes
-            problems.append(_problem(sweep, run_dir.name, "broken", f"{type(error).__name__}: {error}", run_dir))
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+        ) as error:  # a file, but not what a run writes
+            problems.append(
+                _problem(sweep, run_dir.name, "broken", f"{type(error).__name__}: {error}", run_dir)
+            )
             continue
         if row is None:
             state, detail = _why_unfinished(run_dir)
@@ -155,9 +169,15 @@ def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[di
             continue
         row["sweep"] = sweep.name
         rows.append(row)
-        nan = [name for name, value in row["metrics"].items() if not math.isfinite(value) and not name.startswith("train")]
+        nan = [
+            name
+            for name, value in row["metrics"].items()
+            if not math.isfinite(value) and not name.startswith("train")
+        ]
         if nan:
-            problems.append(_problem(sweep, row["run_id"], "diverged", f"not a number: {', '.join(nan)}", run_dir))
+            problems.append(
+                _problem(sweep, row["run_id"], "diverged", f"not a number: {', '.join(nan)}", run_dir)
+            )
     problems += _missing_runs(sweep, {row["run_id"] for row in rows} | {p["run_id"] for p in problems})
     return rows, problems
 
@@ -236,7 +256,9 @@ def _assemble(sweeps: list[Sweep], rows: list[dict], problems: list[dict]) -> Re
     if len(twice):
         first = twice.iloc[0]["run_id"]
         where = " and ".join(sorted(twice.loc[twice["run_id"] == first, "path"]))
-        raise AnalysisError(f"the same run, {first}, is in two folders: {where}; give only one of their sweeps")
+        raise AnalysisError(
+            f"the same run, {first}, is in two folders: {where}; give only one of their sweeps"
+        )
     return Results(runs, pd.DataFrame(problems, columns=PROBLEM_COLUMNS), sweeps, list(params.columns))
 
 

@@ -9,7 +9,13 @@ from lcat_analysis.errors import AnalysisError, nearest
 LOWER_IS_BETTER = ("loss", "mae", "mse", "rmse")
 # Numbers that a stats.json line holds beside the metrics.
 BOOKKEEPING = ("epoch", "eta", "eta_hours", "lr", "params", "time_iter", "time_epoch", "gpu_memory")
-LABELS = {"accuracy": "accuracy", "auc": "ROC-AUC", "rocauc": "ROC-AUC", "f1": "F1", "ap": "average precision"}
+LABELS = {
+    "accuracy": "accuracy",
+    "auc": "ROC-AUC",
+    "rocauc": "ROC-AUC",
+    "f1": "F1",
+    "ap": "average precision",
+}
 PREFERRED = ("accuracy", "auc", "rocauc", "ap", "f1", "mae", "loss")
 
 
@@ -48,5 +54,7 @@ def check_metric(name: str, known: Iterable[str]) -> str:
     """``name``, if the results hold it."""
     known = list(known)
     if name not in known:
-        raise AnalysisError(f"unknown metric {name!r}: the results hold {', '.join(known)}{nearest(name, known)}")
+        raise AnalysisError(
+            f"unknown metric {name!r}: the results hold {', '.join(known)}{nearest(name, known)}"
+        )
     return name

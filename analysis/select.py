@@ -41,6 +41,7 @@ class Selection:
     models: list[str]
     datasets: list[str]
     match: list[str]
+    axes: dict[str, list]
 
     def values(self, model: str, dataset: str, variant: Sequence[object] = ()) -> pd.Series:
         """The test metric of one cell, indexed by (split_seed, seed)."""
@@ -51,11 +52,17 @@ class Selection:
         return rows.set_index(["split_seed", "seed"])["value"].sort_index()
 
     def conditions(self) -> list[tuple]:
-        """Every (dataset, *variant) that occurs: datasets by degree, variants by size or name."""
+        """Every (dataset, *variant) that occurs: datasets by degree, variants as the grid lists them."""
         rows = self.runs[["dataset", *self.variants]].drop_duplicates()
         rank = {dataset: i for i, dataset in enumerate(self.datasets)}
         tuples = [tuple(row) for row in rows.itertuples(index=False)]
-        return sorted(tuples, key=lambda t: (rank[t[0]], *(sort_key(value) for value in t[1:])))
+
+        def position(condition: tuple) -> tuple:
+            listed = (self.axes.get(key, []) for key in self.variants)
+            pairs = zip(listed, condition[1:], strict=True)
+            return (rank[condition[0]], *((v not in axis, axis.index(v) if v in axis else sort_key(v)) for axis, v in pairs))
+
+        return sorted(tuples, key=position)
 
 
 def select(results: Results, metric: str | None = None, over: Sequence[str] | None = None) -> Selection:
@@ -100,6 +107,7 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
         models=model_order(picked["model"].unique(), results.grid["models"]),
         datasets=_datasets_by_degree(picked),
         match=[key for key in results.grid["match"] if key in picked],
+        axes=results.grid["axes"],
     )
 
 

@@ -12,8 +12,22 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-DEGREES = {"AmazonComputers": 35.76, "AmazonPhoto": 31.13, "GitHub": 15.33, "TwitchEN": 10.91, "Cora": 3.9, "CiteSeer": 2.74}
-LEVEL = {"AmazonComputers": 0.89, "AmazonPhoto": 0.93, "GitHub": 0.83, "TwitchEN": 0.58, "Cora": 0.86, "CiteSeer": 0.74}
+DEGREES = {
+    "AmazonComputers": 35.76,
+    "AmazonPhoto": 31.13,
+    "GitHub": 15.33,
+    "TwitchEN": 10.91,
+    "Cora": 3.9,
+    "CiteSeer": 2.74,
+}
+LEVEL = {
+    "AmazonComputers": 0.89,
+    "AmazonPhoto": 0.93,
+    "GitHub": 0.83,
+    "TwitchEN": 0.58,
+    "Cora": 0.86,
+    "CiteSeer": 0.74,
+}
 COMPARE = {"cat": "gat", "lcat": "gat", "catv2": "gatv2", "lcatv2": "gatv2"}
 MODELS = ("dense", "gcn", "gat", "cat", "lcat", "gatv2", "catv2", "lcatv2")
 
@@ -64,7 +78,9 @@ def write_sweep(root: Path, sweep: FakeSweep) -> Path:
         params = {"dataset.name": dataset, **dict(zip(sweep.axes, values, strict=True))}
         result = invent_result(sweep, model, dataset, params, split_seed, seed)
         write_run(folder / "runs" / result["run_id"], result, sweep)
-        expected.append({k: result[k] for k in ("run_id", "model", "seed", "split_seed", "params")} | {"dataset": dataset})
+        expected.append(
+            {k: result[k] for k in ("run_id", "model", "seed", "split_seed", "params")} | {"dataset": dataset}
+        )
     (folder / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in expected))
     return folder
 
@@ -77,7 +93,9 @@ def invent_result(
     shared = np.random.default_rng([zlib.crc32(dataset.encode()), split_seed, seed])
     own = np.random.default_rng([mark, seed])
     gain = {"gat": 0, "cat": 0.0003, "gatv2": -0.0003, "catv2": 0.0004, "lcat": 0.00028, "lcatv2": 0.0003}
-    test = LEVEL.get(dataset, 0.8) + gain.get(model, 0) * degree + shared.normal(0, 0.004) + own.normal(0, 0.003)
+    test = (
+        LEVEL.get(dataset, 0.8) + gain.get(model, 0) * degree + shared.normal(0, 0.004) + own.normal(0, 0.003)
+    )
     test -= {"dense": 0.07, "gcn": -0.004}.get(model, 0) + 0.3 * abs(params.get("optim.base_lr", 0.01) - 0.01)
     sigma = params.get("lcat.feature_noise", 0.0)
     test -= sigma * (0.25 if model.startswith("gat") else 0.12) * (1 + own.normal(0, 0.1))
@@ -108,7 +126,9 @@ def write_run(run_dir: Path, result: dict, sweep: FakeSweep) -> None:
     (run_dir / "result.json").write_text(json.dumps(result))
     if not sweep.histories:
         return
-    (run_dir / "config.yaml").write_text(yaml.safe_dump({"seed": result["seed"], "gnn": {"layers_mp": sweep.layers}}))
+    (run_dir / "config.yaml").write_text(
+        yaml.safe_dump({"seed": result["seed"], "gnn": {"layers_mp": sweep.layers}})
+    )
     rng = np.random.default_rng(result["seed"])
     for split in ("train", "val", "test"):
         (run_dir / split).mkdir()
@@ -116,7 +136,13 @@ def write_run(run_dir: Path, result: dict, sweep: FakeSweep) -> None:
         lines = []
         for epoch in range(sweep.epochs):
             value = final - 0.5 * math.exp(-epoch / 8) + rng.normal(0, 0.003)
-            line = {"epoch": epoch, "loss": 1.5 * math.exp(-epoch / 10), "lr": 0.01, "params": 1000, "time_iter": 0.01}
+            line = {
+                "epoch": epoch,
+                "loss": 1.5 * math.exp(-epoch / 10),
+                "lr": 0.01,
+                "params": 1000,
+                "time_iter": 0.01,
+            }
             lines.append(json.dumps(line | {sweep.metric: round(value, 4)}))
         (run_dir / split / "stats.json").write_text("\n".join(lines) + "\n")
     if result["lambdas"]:
@@ -124,26 +150,40 @@ def write_run(run_dir: Path, result: dict, sweep: FakeSweep) -> None:
         for epoch in range(sweep.epochs):
             reached = 1 - math.exp(-epoch / 12)
             for layer, (one, two) in enumerate(result["lambdas"]):
-                rows.append(f"{epoch},{layer},,{0.5 + (one - 0.5) * reached:.4f},{0.5 + (two - 0.5) * reached:.4f}")
+                rows.append(
+                    f"{epoch},{layer},,{0.5 + (one - 0.5) * reached:.4f},{0.5 + (two - 0.5) * reached:.4f}"
+                )
         (run_dir / "lambdas.csv").write_text("\n".join(rows) + "\n")
 
 
 def fail_run(run_dir: Path, error: str, attempts: int = 1) -> None:
     """Turn a finished run into a failed one."""
     (run_dir / "result.json").unlink()
-    (run_dir / "failed.json").write_text(json.dumps({"error": error, "traceback": "…", "attempts": attempts, "epoch": 7}))
+    (run_dir / "failed.json").write_text(
+        json.dumps({"error": error, "traceback": "…", "attempts": attempts, "epoch": 7})
+    )
 
 
-def write_graphgym_run(folder: Path, layer: str, dataset: str, seeds: int, *, test_once: bool = False, lr: float = 0.01) -> None:
+def write_graphgym_run(
+    folder: Path, layer: str, dataset: str, seeds: int, *, test_once: bool = False, lr: float = 0.01
+) -> None:
     """A stock GraphGym result tree: the untrained check row of validation is there too."""
     folder.mkdir(parents=True)
-    config = {"dataset": {"name": dataset}, "gnn": {"layer_type": layer}, "optim": {"base_lr": lr}, "out_dir": str(folder)}
+    config = {
+        "dataset": {"name": dataset},
+        "gnn": {"layer_type": layer},
+        "optim": {"base_lr": lr},
+        "out_dir": str(folder),
+    }
     (folder / "config.yaml").write_text(yaml.safe_dump(config | {"seed": 0, "metric_best": "auto"}))
     for seed in range(seeds):
         for split in ("train", "val", "test"):
             (folder / str(seed) / split).mkdir(parents=True)
             accuracies = [0.5, 0.7, 0.81 + 0.01 * seed, 0.79] if split != "test" else [0.4, 0.6, 0.8, 0.9]
-            rows = [{"epoch": e, "loss": 1.0, "lr": lr, "params": 9, "accuracy": a} for e, a in enumerate(accuracies)]
+            rows = [
+                {"epoch": e, "loss": 1.0, "lr": lr, "params": 9, "accuracy": a}
+                for e, a in enumerate(accuracies)
+            ]
             if split == "val":
                 rows.insert(0, {"epoch": 0, "loss": 9.0, "accuracy": 0.99})
             if split == "test" and test_once:
