@@ -52,7 +52,7 @@ class Comparisons:
         return f"the tests of one {per} ({n} tests in all)"
 
     def outcome(self, correction: str = "none") -> dict[tuple, str]:
-        """(model, dataset, *variant) → ``better`` or ``worse``, by the plain p (as the paper) or by Holm's."""
+        """(model, dataset, *variant) → ``better`` or ``worse``, by the paper's plain p or by Holm's."""
         column = {"none": "p", "holm": "p_holm"}[correction]
         found = {}
         for row in self.tested.to_dict("records"):
@@ -77,7 +77,8 @@ def compare(
         baselines: model → baseline, as in the grid's ``compare``; without it the paper's pairs.
         alpha: level of the tests, of the intervals (1 − α) and of the verdict.
         margin: differences up to this (in points) count as equivalent.
-        family: over which tests Holm's correction runs: ``all``, or those of one ``dataset`` or one ``model``.
+        family: over which tests Holm's correction runs: ``all``, or those of one ``dataset`` or one
+            ``model``.
         strict: raise when a baseline has no run at all; otherwise its pairs are refused one by one.
     """
     if not 0 < alpha < 1:
@@ -103,21 +104,23 @@ def compare(
 
 
 NUMBERS = (
-    ("n", "model_mean", "baseline_mean", "difference", "ci_low", "ci_high", "sd", "t", "p", "p_wilcoxon")
-    + ("effect_size", "detectable", "p_equivalent", "constant")
+    "n", "model_mean", "baseline_mean", "difference", "ci_low", "ci_high", "sd", "t", "p", "p_wilcoxon",
+    "effect_size", "detectable", "p_equivalent", "constant",
 )  # fmt: skip
 
 
 def _check_baselines(pairs: Mapping[str, str], models: Sequence[str]) -> None:
     if not pairs:
         raise AnalysisError(
-            f"no baseline is declared: expected `compare: {{model: baseline}}` in the grid; models: {', '.join(models)}"
+            "no baseline is declared: expected `compare: {model: baseline}` in the grid; "
+            f"models: {', '.join(models)}"
         )
     for model, baseline in pairs.items():
         for name, role in ((model, "model"), (baseline, f"baseline of {model!r}")):
             if name not in models:
                 raise AnalysisError(
-                    f"the {role}, {name!r}, has no finished run; there are {', '.join(models)}{nearest(name, models)}"
+                    f"the {role}, {name!r}, has no finished run; "
+                    f"there are {', '.join(models)}{nearest(name, models)}"
                 )
 
 
@@ -145,7 +148,7 @@ def _compare_model(
 def _baseline_values(
     selection: Selection, model: str, baseline: str, dataset: str, variant: Sequence[object]
 ) -> pd.Series:
-    """The baseline's runs under the same variant, or under its only one that agrees in the keys of ``match``."""
+    """The baseline's runs under the same variant, or under the only one that agrees in ``match``."""
     same = selection.values(baseline, dataset, variant)
     if len(same):
         return same
@@ -165,7 +168,7 @@ def _baseline_values(
 
 
 def _check_pairing(model: str, values: pd.Series, baseline: str, other: pd.Series) -> None:
-    """Refuse unequal seed sets, naming what each side lacks; a value that is not a number counts as lacking."""
+    """Refuse unequal seed sets, naming what each side lacks; a value that is no number is lacking."""
     finite, other_finite = values[np.isfinite(values)], other[np.isfinite(other)]
     lacks = []
     for name, mine, theirs in ((model, finite, other_finite), (baseline, other_finite, finite)):

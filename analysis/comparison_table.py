@@ -10,48 +10,60 @@ from lcat_analysis.models import written
 from lcat_analysis.paired import POWER
 from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Table, show, signed
 
-COLUMNS = (
-    "Dataset", "n", "Difference", "95 % CI", "t", "p", "p (Holm)", "p (Wilcoxon)", "d_z", "Detectable", "Verdict", "Note",
-)  # fmt: skip
+COLUMNS = ("Verdict", "n", "t", "p", "Difference", "95 % CI", "Holm p", "Wilcoxon p", "d_z", "Detectable")
 
 
 def comparison_table(comparisons: Comparisons) -> Table:
     """A row a test; the CSV holds every number with full precision."""
     names = [KEY_NAMES.get(key, key) for key in comparisons.variants]
-    columns = [COLUMNS[0], *names, *COLUMNS[1:]]
+    notes = comparisons.tested["note"].any()
+    columns = [*COLUMNS, *(["Note"] if notes else [])]
     columns[columns.index("95 % CI")] = f"{100 * (1 - comparisons.alpha):g} % CI"
     rows = []
     previous = None
     for record in comparisons.table.to_dict("records"):
         pair = f"{written(record['model'])} − {written(record['baseline'])}"
-        variant = [Cell(show(record[key])) for key in comparisons.variants]
-        cells = [Cell(record["dataset"]), *variant, *_numbers(record), Cell(record["verdict"], _mark(record))]
-        cells.append(Cell(record["note"]))
-        rows.append(Row((pair,), cells, previous not in (None, pair)))
+        labels = (pair, *(show(record[key]) for key in ("dataset", *comparisons.variants)))
+        cells = [Cell(record["verdict"], _mark(record)), *_numbers(record)]
+        cells += [Cell(record["note"])] if notes else []
+        rows.append(Row(labels, cells, previous not in (None, pair)))
         previous = pair
     return Table(
         f"Paired comparisons, test {metrics.label(comparisons.metric)}",
-        ["Pair"],
+        ["Pair", "Dataset", *names],
         columns,
         rows,
         footer(comparisons),
         comparisons.table,
-        left=("Dataset", *names, "Verdict", "Note"),
+        left=("Verdict", "Note"),
     )
 
 
 def footer(comparisons: Comparisons) -> list[str]:
     alpha, margin = comparisons.alpha, comparisons.margin
     unit = metrics.unit(comparisons.metric)
+    in_unit = f", in {unit}" if unit else ""
+    within = f"±{margin:g} {unit}".rstrip()
     return [
-        f"Differences: model − baseline over the same seeds{f', in {unit}' if unit else ''}. "
-        f"t, p: two-sided paired t-test. d_z: mean difference / its sd.",
-        f"Holm: over {comparisons.familysigned()}. Detectable: the smallest true difference that n seeds with this "
-        f"spread show with {100 * POWER:g} % power.",
-        f"Verdict: better or worse when Holm's p < {alpha:g}; else equivalent when two one-sided tests place the "
-        f"difference within ±{margin:g} {unit}".rstrip()
-        + f" (p < {alpha:g}, not adjusted); else undetermined.",
+        f"Differences: model − baseline over the same seeds{in_unit}. t, p: two-sided paired t-test. "
+        "d_z: mean difference / its sd.",
+        f"Holm p: adjusted over {comparisons.family_text()}. Detectable: the smallest true difference that n "
+        f"seeds with this spread show with {100 * POWER:g} % power.",
+        f"Verdict: better or worse when Holm's p < {alpha:g}; else equivalent when two one-sided tests place "
+        f"the difference within {within} (p < {alpha:g}, so that the {100 * (1 - 2 * alpha):g} % interval "
+        "lies inside; not adjusted); else undetermined.",
+        *refusals(comparisons),
     ]
+
+
+def refusals(comparisons: Comparisons) -> list[str]:
+    """A line for each pair that could not be tested, naming what is missing."""
+    lines = []
+    for record in comparisons.table[comparisons.table["verdict"] == "refused"].to_dict("records"):
+        where = " ".join(show(record[key]) for key in ("dataset", *comparisons.variants))
+        pair = f"{written(record['model'])} − {written(record['baseline'])}"
+        lines.append(f"Refused: {pair} on {where}: {record['note']}.")
+    return lines
 
 
 def _mark(record: dict) -> str:
@@ -63,10 +75,10 @@ def _numbers(record: dict) -> list[Cell]:
         return [Cell(MISSING) for _ in range(9)]
     return [
         Cell(str(record["n"]), sort=record["n"]),
-        _signed(record["difference"]),
-        Cell(f"[{signed(record['ci_low'])}, {signed(record['ci_high'])}]", sort=record["ci_low"]),
         _signed(record["t"]),
         _p(record["p"]),
+        _signed(record["difference"]),
+        Cell(f"[{signed(record['ci_low'])}, {signed(record['ci_high'])}]", sort=record["ci_low"]),
         _p(record["p_holm"]),
         _p(record["p_wilcoxon"]),
         _signed(record["effect_size"]),

@@ -1,4 +1,4 @@
-"""The synthetic experiments: accuracy against the noise q and the distance ‖μ‖, with the two thresholds of the theory."""
+"""The synthetic experiments: accuracy against noise q and distance ‖μ‖, with the thresholds of the theory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Groups of γ in the paper's figure: both ends in C0 or both in C1; C−1 and C1; the rest.
-GAMMA_LINES = {"same": ("-", "γ, C0×C0 ∪ C1×C1"), "opposite": ("--", "γ, C−1×C1"), "rest": (":", "γ, the rest")}
+GAMMA_LINES = {
+    "same": ("-", "γ, C0×C0 ∪ C1×C1"),
+    "opposite": ("--", "γ, C−1×C1"),
+    "rest": (":", "γ, the rest"),
+}
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,15 @@ def noise_at_threshold(data: Data, mu_norm: float) -> float | None:
 
 
 def csbm_table(selection: Selection) -> pd.DataFrame:
-    """A row a run: model, seed, q, mu_norm, accuracy (0–1), gamma_<group> and lambda1, lambda2 where the run has them."""
+    """A row a run: model, seed, q, mu_norm, accuracy (0–1); gamma_<group> and λ where it has them."""
     runs = selection.runs
-    keys = {name: next((key for key in runs if key.rsplit(".", 1)[-1] == name), None) for name in ("q", "mu_norm")}
+    keys = {
+        name: next((key for key in runs if key.rsplit(".", 1)[-1] == name), None) for name in ("q", "mu_norm")
+    }
     if None in keys.values():
-        raise AnalysisError("not a CSBM sweep: expected hyperparameters csbm.q and csbm.mu_norm in the results")
+        raise AnalysisError(
+            "not a CSBM sweep: expected hyperparameters csbm.q and csbm.mu_norm in the results"
+        )
     table = pd.DataFrame({"model": runs["model"], "seed": runs["seed"], "accuracy": runs["test.accuracy"]})
     for name, key in keys.items():
         table[name] = runs[key].astype(float)
@@ -69,7 +77,7 @@ def csbm_table(selection: Selection) -> pd.DataFrame:
 
 
 def panels(table: pd.DataFrame) -> list[tuple[str, float]]:
-    """What is held fixed in each panel: ``("mu_norm", v)`` where q varies, then ``("q", v)`` where ‖μ‖ varies."""
+    """What each panel holds fixed: ``("mu_norm", v)`` where q varies, then ``("q", v)`` where ‖μ‖ varies."""
     found = []
     for fixed, varied in (("mu_norm", "q"), ("q", "mu_norm")):
         counts = table.groupby(fixed)[varied].nunique()
@@ -92,7 +100,9 @@ def csbm_figure(table: pd.DataFrame, data: Data | None = None) -> Figure:
     rows = ["accuracy", *gamma_models, *lambda_models]
     with figures.styled():
         height = 1.55 * len(rows) + 0.55
-        figure, axes = figures.new_figure(figures.PAGE, height, len(rows), len(columns), sharey="row", sharex="col")
+        figure, axes = figures.new_figure(
+            figures.PAGE, height, len(rows), len(columns), sharey="row", sharex="col"
+        )
         for r, row in enumerate(rows):
             for c, (fixed, value) in enumerate(columns):
                 ax = axes[r * len(columns) + c]
@@ -130,8 +140,16 @@ def _draw_panel(ax: Axes, own: pd.DataFrame, row: str, varied: str) -> None:
 def _line(ax: Axes, own: pd.DataFrame, varied: str, column: str, text: str, style: dict) -> None:
     spread = own.groupby(varied)[column].agg(["mean", "std"])
     sd = spread["std"].fillna(0)
-    ax.fill_between(spread.index, spread["mean"] - sd, spread["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
-    ax.plot(spread.index, spread["mean"], label=text, lw=1.2, **{k: v for k, v in style.items() if k != "markerfacecolor"})
+    ax.fill_between(
+        spread.index, spread["mean"] - sd, spread["mean"] + sd, color=style["color"], alpha=0.15, lw=0
+    )
+    ax.plot(
+        spread.index,
+        spread["mean"],
+        label=text,
+        lw=1.2,
+        **{k: v for k, v in style.items() if k != "markerfacecolor"},
+    )
 
 
 def _draw_thresholds(ax: Axes, fixed: str, value: float, data: Data) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class AnalysisError(ValueError):
-    """What the analysis needs and did not find: one message that says what was expected, what came, and where."""
+    """What the analysis needs and did not find: one message with what was expected, what came, and where."""
 
 
 def nearest(name: object, options: Iterable[object]) -> str:

@@ -1,7 +1,8 @@
 """One look for every figure: colours, sizes, saving. Nothing here touches matplotlib's global state for long.
 
-Sizes are those of a two-column paper (3.3 and 6.9 inches wide) with 8-point text, so that a figure goes in unscaled.
-Colours are Okabe and Ito's, which people with any common colour blindness can tell apart; models differ by marker too.
+Sizes are those of a two-column paper (3.3 and 6.9 inches wide) with 8-point text, so that a figure goes in
+unscaled. Colours are Okabe and Ito's, which people with any common colour blindness can tell apart; models
+differ by marker too.
 """
 
 from __future__ import annotations
@@ -61,7 +62,13 @@ STYLE = {
     "savefig.dpi": 300,
     "figure.constrained_layout.use": True,
 }
-MODEL_LOOKS = {"dense": (GREY, "x"), "gcn": (GREEN, "^"), "gat": (ORANGE, "s"), "cat": (BLUE, "o"), "lcat": (RED, "D")}
+MODEL_LOOKS = {
+    "dense": (GREY, "x"),
+    "gcn": (GREEN, "^"),
+    "gat": (ORANGE, "s"),
+    "cat": (BLUE, "o"),
+    "lcat": (RED, "D"),
+}
 
 
 @contextmanager
@@ -73,7 +80,9 @@ def styled(**changes: object) -> Iterator[None]:
         yield
 
 
-def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options: object) -> tuple[Figure, list[Axes]]:
+def new_figure(
+    width: float, height: float, rows: int = 1, columns: int = 1, **options: object
+) -> tuple[Figure, list[Axes]]:
     """A figure without pyplot, and its axes row by row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -103,14 +112,13 @@ def plain(text: object) -> str:
 
 def save(figure: Figure, target: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write ``figure`` to ``target``: a directory (``<name>.<format>`` each), or a file by its suffix."""
-    if target.suffix:
-        paths = [target]
-    else:
-        paths = [target / f"{name}.{kind}" for kind in formats]
+    paths = [target] if target.suffix else [target / f"{name}.{kind}" for kind in formats]
     for path in paths:
         kind = path.suffix.removeprefix(".").lower()
         if kind not in FORMATS:
-            raise AnalysisError(f"cannot write {path.name}: expected {', '.join(FORMATS)}{nearest(kind, FORMATS)}")
+            raise AnalysisError(
+                f"cannot write {path.name}: expected {', '.join(FORMATS)}{nearest(kind, FORMATS)}"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         with styled(), _quiet_about_glyphs():
             figure.savefig(path, format=kind, metadata=_undated(kind))
@@ -118,7 +126,8 @@ def save(figure: Figure, target: Path, name: str, formats: Sequence[str] = FORMA
 
 
 def inline_svg(figure: Figure, name: str, label: str) -> str:
-    """``figure`` as an ``<svg>`` for an HTML page: text in the page's font, colours as CSS variables, ids of its own.
+    """``figure`` as an ``<svg>`` for an HTML page: text in the page's font, colours as CSS variables, ids
+    of its own.
 
     ``name`` (letters and digits) makes the ids unique in the page; ``label`` is read out by screen readers.
     """
@@ -136,14 +145,15 @@ def inline_svg(figure: Figure, name: str, label: str) -> str:
         svg = svg.replace(colour, f"var(--{variable})")
     svg = svg.replace("fill: #ffffff", "fill: var(--paper)").replace("fill: white", "fill: var(--paper)")
     width, height = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg).groups()
-    # Points to CSS pixels: 8-point text is then 10.7 pixels, and a figure shrinks with a narrow screen.
-    head = f'role="img" aria-label="{html.escape(label)}" style="width: {float(width) * 4 / 3:.0f}px; max-width: 100%; height: auto"'
+    # Two pixels a point make 8-point text as large as the page's small print; a narrow screen shrinks it.
+    style = f"width: {2 * float(width):.0f}px; max-width: 100%; height: auto"
+    head = f'role="img" aria-label="{html.escape(label)}" style="{style}"'
     return svg.replace(f'width="{width}pt" height="{height}pt"', head, 1)
 
 
 @contextmanager
 def _quiet_about_glyphs() -> Iterator[None]:
-    """A name in a script that the font lacks is drawn as boxes; that is no reason to fill a terminal with warnings."""
+    """A name in a script that the font lacks is drawn as boxes; a terminal full of warnings helps nobody."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield

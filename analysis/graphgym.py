@@ -1,8 +1,8 @@
 """Result trees of stock GraphGym and GraphGPS: ``<run>/config.yaml`` and ``<run>/<seed>/<split>/stats.json``.
 
-These trees hold every epoch and no choice, so the epoch is chosen here: the first one with the best validation metric.
-Stock GraphGym scores the test set once, after training; then that one line is what there is, and ``test_epoch`` differs
-from ``best_epoch``.
+These trees hold every epoch and no choice, so the epoch is chosen here: the first one with the best
+validation metric. Stock GraphGym scores the test set once, after training; then that one line is what there
+is, and ``test_epoch`` differs from ``best_epoch``.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ def read_history(run_path: str | os.PathLike[str], split: str) -> pd.DataFrame:
 def read_stats(path: Path) -> pd.DataFrame:
     """GraphGym's ``stats.json``: one JSON object a line; of several lines for one epoch the last counts.
 
-    Stock GraphGym writes an untrained check of the validation set as one more epoch 0, and repeats epochs when it resumes.
+    Stock GraphGym writes an untrained check of the validation set as one more epoch 0, and repeats epochs
+    when it resumes.
     """
     if not path.exists():
         return pd.DataFrame()

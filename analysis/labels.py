@@ -26,8 +26,8 @@ def place_labels(
 ) -> list[Annotation]:
     """Annotate each anchor where its name overlaps least: first right of it, then around, then further away.
 
-    ``obstacles`` are points (in data coordinates) that a name should not cover, ``lines`` samples of lines that it
-    had better not cross. Limits of the axes must be final.
+    ``obstacles`` are points (in data coordinates) that a name should not cover, ``lines`` samples of lines
+    that it had better not cross. Limits of the axes must be final.
     """
     from matplotlib.text import Text
 
@@ -64,14 +64,27 @@ def place_labels(
     return annotations
 
 
-def _annotate(axes: Axes, anchor: tuple[float, float], text: str, distance: float, angle: float, style: dict) -> Annotation:
+def _annotate(
+    axes: Axes, anchor: tuple[float, float], text: str, distance: float, angle: float, style: dict
+) -> Annotation:
     dx, dy = distance * np.cos(angle), distance * np.sin(angle)
     horizontal = "left" if dx > 1 else "right" if dx < -1 else "center"
     vertical = "bottom" if dy > 1 else "top" if dy < -1 else "center"
     # A name far from its mark needs a line to it.
-    line = {"arrowstyle": "-", "color": style.get("color"), "lw": 0.4, "shrinkA": 0, "shrinkB": 2} if distance > 9 else None
+    line = (
+        {"arrowstyle": "-", "color": style.get("color"), "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
+        if distance > 9
+        else None
+    )
     note = axes.annotate(
-        text, anchor, (dx, dy), textcoords="offset points", ha=horizontal, va=vertical, arrowprops=line, **style
+        text,
+        anchor,
+        (dx, dy),
+        textcoords="offset points",
+        ha=horizontal,
+        va=vertical,
+        arrowprops=line,
+        **style,
     )
     note.set_in_layout(False)  # or the axes would move after the names were placed
     return note

@@ -29,7 +29,7 @@ def learned_runs(selection: Selection) -> pd.DataFrame:
 
 
 def final_lambdas(selection: Selection) -> pd.DataFrame:
-    """A row a run and layer: model, dataset, variant, seed, layer (from 1), lambda1, lambda2 (means over heads)."""
+    """A row a run and layer (from 1): model, dataset, variant, seed, lambda1, lambda2 (means over heads)."""
     rows = []
     for run in learned_runs(selection).to_dict("records"):
         keys = ("model", "dataset", *selection.variants, "split_seed", "seed")
@@ -40,7 +40,7 @@ def final_lambdas(selection: Selection) -> pd.DataFrame:
 
 
 def lambda_histories(runs: pd.DataFrame) -> pd.DataFrame:
-    """``lambdas.csv`` of these runs, a row a run, epoch and layer (mean over heads); empty when none was written."""
+    """``lambdas.csv`` of these runs, a row a run, epoch and layer (mean over heads); empty without any."""
     tables = []
     for run in runs.to_dict("records"):
         table = read_lambdas(run["path"])
@@ -58,7 +58,9 @@ def evolution_figure(selection: Selection, dataset: str) -> Figure:
     runs = learned_runs(selection)
     histories = lambda_histories(runs[runs["dataset"] == dataset])
     if histories.empty:
-        raise AnalysisError(f"no run on {dataset} logged λ: expected lambdas.csv in the folders of learned models")
+        raise AnalysisError(
+            f"no run on {dataset} logged λ: expected lambdas.csv in the folders of learned models"
+        )
     models = [model for model in selection.models if model in set(histories["model"])]
     layers = sorted(histories["layer"].unique())
     with figures.styled():
@@ -98,7 +100,9 @@ def distribution_figure(selection: Selection) -> Figure:
     panels = [key for key in order if key in present]
     rows, columns = figures.grid_size(len(panels), 4)
     with figures.styled():
-        figure, axes = figures.new_figure(figures.PAGE, 1.45 * rows + 0.4, rows, columns, sharex=True, sharey=True)
+        figure, axes = figures.new_figure(
+            figures.PAGE, 1.45 * rows + 0.4, rows, columns, sharex=True, sharey=True
+        )
         for ax, panel in zip(axes, panels, strict=False):
             own = table
             for key, value in zip(keys, panel, strict=True):

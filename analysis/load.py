@@ -1,7 +1,7 @@
 """Results folders → one tidy table, a row a finished run, and a list of all that is not finished.
 
-Nothing is dropped in silence: a run that failed, stopped half-way, wrote a file that cannot be read, or was asked for
-and never began, is a row of `Results.problems`.
+Nothing is dropped in silence: a run that failed, stopped half-way, wrote a file that cannot be read, or was
+asked for and never began, is a row of `Results.problems`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lcat_analysis.graphgym import find_graphgym_runs, read_graphgym_run
 
 SPLITS = ("train", "val", "test")
 FIXED_COLUMNS = (
-    ("sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed")
-    + ("best_epoch", "test_epoch", "seconds", "lambdas", "extra", "path")
+    "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed",
+    "best_epoch", "test_epoch", "seconds", "lambdas", "extra", "path",
 )  # fmt: skip
 PROBLEM_COLUMNS = ("sweep", "run_id", "state", "detail", "path")
 
@@ -44,10 +44,11 @@ class Results:
     """What `load` found.
 
     Attributes:
-        runs: a row a finished run; metrics are columns such as ``test.accuracy`` (fractions), hyperparameters are
-            columns named by their key (``optim.base_lr``).
-        problems: a row for each run that gave no result: ``state`` is failed, unfinished, broken, missing or diverged.
-            A diverged run is finished, so it is in ``runs`` too, with a metric that is not a number.
+        runs: a row a finished run; metrics are columns such as ``test.accuracy`` (fractions),
+            hyperparameters are columns named by their key (``optim.base_lr``).
+        problems: a row for each run that gave no result: ``state`` is failed, unfinished, broken, missing
+            or diverged. A diverged run is finished, so it is in ``runs`` too, with a metric that is not a
+            number.
         sweeps: the folders that were read.
         param_keys: the columns of ``runs`` that are hyperparameters.
     """
@@ -95,7 +96,7 @@ class Results:
 
 
 def load(*paths: str | os.PathLike[str]) -> Results:
-    """Read every sweep found at or below ``paths``; stock GraphGym and GraphGPS result trees are understood too.
+    """Read every sweep found at or below ``paths``, and result trees of stock GraphGym and GraphGPS.
 
     Raises:
         AnalysisError: a path does not exist, holds no run at all, or two folders hold the same run.
@@ -121,7 +122,7 @@ def load(*paths: str | os.PathLike[str]) -> Results:
 
 
 def _find_sweeps(root: Path) -> Iterable[tuple[Sweep, list[Path]]]:
-    folders = [root] + sorted(p for p in root.iterdir() if p.is_dir())
+    folders = [root, *sorted(p for p in root.iterdir() if p.is_dir())]
     own = [folder for folder in folders if (folder / "runs").is_dir()]
     for folder in own:
         run_dirs = sorted(Path(entry.path) for entry in os.scandir(folder / "runs") if entry.is_dir())

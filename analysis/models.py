@@ -12,7 +12,7 @@ KNOWN: dict[str, tuple[str, str | None]] = {
 
 
 def _add_family(name: str, written: str, base: str | None = None) -> None:
-    """``gat``, ``cat``, ``lcat`` and their v2 forms, of one base layer (``pna`` → ``pnagat``, ``pnacat``, ``lpnacat``)."""
+    """``gat``, ``cat``, ``lcat`` and their v2 forms, of one base layer (``pnagat``, ``lpnacat``, …)."""
     if base:
         KNOWN[name] = (base, None)
     for v in ("", "v2"):
@@ -59,7 +59,7 @@ def default_baselines(models: Iterable[str]) -> dict[str, str]:
 
 
 def rule_before(model: str, previous: str | None, baselines: Mapping[str, str]) -> bool:
-    """Whether a table draws a line between two rows: each baseline opens a block with the models compared to it."""
+    """Whether a table draws a line between two rows: a baseline and the models compared to it are a block."""
     if previous is None:
         return False
     return baselines.get(model, model) != baselines.get(previous, previous)

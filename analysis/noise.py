@@ -1,4 +1,4 @@
-"""A metric against the level of noise, a panel a kind of noise; the runs of all heads are pooled, as in the paper."""
+"""A metric against the level of noise, a panel a kind of noise; all heads are pooled, as in the paper."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def noise_keys(selection: Selection) -> list[str]:
 
 
 def noise_table(selection: Selection, key: str) -> pd.DataFrame:
-    """A row a model and level of one kind of noise: mean, sd (ddof 1), n. Other kinds of noise are at their lowest."""
+    """A row a model and level of one kind of noise: mean, sd (ddof 1), n; other kinds are at their lowest."""
     runs = selection.runs
     for other in noise_keys(selection):
         if other != key:
@@ -36,7 +36,9 @@ def noise_figure(selection: Selection) -> Figure:
     keys = noise_keys(selection)
     if not keys:
         varied = ", ".join(selection.variants) or "nothing"
-        raise AnalysisError(f"no level of noise varies: expected an axis with 'noise' in its key, the runs vary {varied}")
+        raise AnalysisError(
+            f"no level of noise varies: expected an axis with 'noise' in its key, the runs vary {varied}"
+        )
     panels = [(key, dataset) for dataset in selection.datasets for key in keys]
     rows, columns = figures.grid_size(len(panels), 2)
     with figures.styled():
@@ -50,7 +52,9 @@ def noise_figure(selection: Selection) -> Figure:
                     continue
                 style = figures.look(model, position)
                 level, sd = own["level"].astype(float), own["sd"].fillna(0)
-                ax.fill_between(level, own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
+                ax.fill_between(
+                    level, own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0
+                )
                 ax.plot(level, own["mean"], label=figures.plain(written(model)), **style)
             ax.set_xlabel(figures.plain(key))
             ax.set_title(figures.plain(dataset))

@@ -1,7 +1,8 @@
-"""Two models on the same seeds: the statistics of their paired differences, computed by scipy and statsmodels."""
+"""Two models on the same seeds: statistics of their paired differences, by scipy and statsmodels."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,11 +27,11 @@ class PairedTest:
         ci_low, ci_high: confidence interval of the mean difference, at level 1 − α.
         p_wilcoxon: Wilcoxon signed-rank test, exact for few pairs; 1 when every difference is zero.
         effect_size: d_z = difference / sd (±inf when the sd is 0 and the difference is not).
-        detectable: the smallest true difference that this many pairs with this sd show with 80 % power; None when the
-            differences are constant and so say nothing of their spread.
+        detectable: the smallest true difference that this many pairs with this sd show with 80 % power;
+            None when the differences are constant and so say nothing of their spread.
         p_equivalent: two one-sided t-tests against ±margin; small means: no further apart than the margin.
-        constant: all differences are equal. Then a t-test has no spread to work with (t = ±inf, p = 0 whatever the
-            number of pairs), and ``p`` is the exact signed-rank p instead, 2^(1−n).
+        constant: all differences are equal. Then a t-test has no spread to work with (t = ±inf, p = 0
+            whatever the number of pairs), and ``p`` is the exact signed-rank p instead, 2^(1−n).
     """
 
     n: int
@@ -62,29 +63,51 @@ def paired_test(
         raise AnalysisError(f"a paired test needs at least 2 pairs, got {x.size}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise AnalysisError("a paired test needs finite values, got NaN or infinity")
-    # Subtraction leaves noise near 1e-15; rounding it away lets equal differences be equal (ties, zeros, constancy).
+    # Subtraction leaves noise near 1e-15; rounding it away lets equal differences be equal (ties, zeros,
+    # constancy).
     differences = np.round(x - y, 10)
     n = differences.size
     mean = float(differences.mean())
     p_wilcoxon = float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
     if np.ptp(differences) == 0:
-        inside = abs(mean) < margin
-        return PairedTest(
-            n=n, difference=mean, sd=0.0, t=float(np.sign(mean) * np.inf) if mean else 0.0, p=p_wilcoxon,
-            ci_low=mean, ci_high=mean, p_wilcoxon=p_wilcoxon, effect_size=float(np.sign(mean) * np.inf) if mean else 0.0,
-            detectable=None, p_equivalent=0.0 if inside else 1.0, constant=True,
-        )  # fmt: skip
+        return _constant(n, mean, p_wilcoxon, margin)
     from statsmodels.stats.weightstats import DescrStatsW
 
     test = stats.ttest_1samp(differences, 0.0)
     interval = test.confidence_interval(1 - alpha)
     sd = float(differences.std(ddof=1))
     return PairedTest(
-        n=n, difference=mean, sd=sd, t=float(test.statistic), p=float(test.pvalue),
-        ci_low=float(interval.low), ci_high=float(interval.high), p_wilcoxon=p_wilcoxon, effect_size=mean / sd,
+        n=n,
+        difference=mean,
+        sd=sd,
+        t=float(test.statistic),
+        p=float(test.pvalue),
+        ci_low=float(interval.low),
+        ci_high=float(interval.high),
+        p_wilcoxon=p_wilcoxon,
+        effect_size=mean / sd,
         detectable=detectable_effect(n, alpha) * sd,
-        p_equivalent=float(DescrStatsW(differences).ttost_mean(-margin, margin)[0]), constant=False,
-    )  # fmt: skip
+        p_equivalent=float(DescrStatsW(differences).ttost_mean(-margin, margin)[0]),
+        constant=False,
+    )
+
+
+def _constant(n: int, difference: float, p_wilcoxon: float, margin: float) -> PairedTest:
+    infinite = math.copysign(math.inf, difference) if difference else 0.0
+    return PairedTest(
+        n=n,
+        difference=difference,
+        sd=0.0,
+        t=infinite,
+        p=p_wilcoxon,
+        ci_low=difference,
+        ci_high=difference,
+        p_wilcoxon=p_wilcoxon,
+        effect_size=infinite,
+        detectable=None,
+        p_equivalent=0.0 if abs(difference) < margin else 1.0,
+        constant=True,
+    )
 
 
 @lru_cache(maxsize=256)

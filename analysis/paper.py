@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 # column of the published table → our hyperparameter
 FIELDS = {"heads": "lcat.heads", "init": "lcat.init", "weights": "lcat.score_weights"}
 METRICS = {"accuracy": "accuracy", "auc": "rocauc", "rocauc": "rocauc"}
-# Of several tables with the same cell: the ablation tables have sample deviations as ours; the initialisation table
-# repeats them with population ones, and prints CATv2's number for CAT with one head.
+# Of several tables with the same cell: the ablation tables have sample deviations as ours; the initialisation
+# table repeats them with population ones, and prints CATv2's number for CAT with one head.
 TABLE_ORDER = ("real", "pna", "gcnii", "ogb-heads", "ablation", "init", "ogb")
 
 
 def beside_paper(selection: Selection) -> pd.DataFrame:
     """A row a cell: ours, published, their difference in points and in published standard deviations.
 
-    ``sd_seeds`` is the mean spread over seeds within a split, ``sd_splits`` the spread of the splits' means (missing with
-    one split): the paper's split is not published, so a difference up to the latter says nothing.
+    ``sd_seeds`` is the mean spread over seeds within a split, ``sd_splits`` the spread of the splits' means
+    (missing with one split): the paper's split is not published, so a difference up to that says nothing.
     """
     rows = []
     for model in selection.models:
@@ -49,7 +49,10 @@ def beside_paper(selection: Selection) -> pd.DataFrame:
                 | {"ours": values.mean(), "ours_sd": values.std(ddof=1), "n": len(values)}
                 | {"sd_seeds": by_split.std(ddof=1).mean(), "sd_splits": by_split.mean().std(ddof=1)}
                 | {"published": found["mean"], "published_sd": found["std"], "table": found["table"]}
-                | {"difference": difference, "in_sds": difference / found["std"] if found["std"] else math.nan}
+                | {
+                    "difference": difference,
+                    "in_sds": difference / found["std"] if found["std"] else math.nan,
+                }
             )
     return pd.DataFrame(rows)
 
@@ -57,11 +60,13 @@ def beside_paper(selection: Selection) -> pd.DataFrame:
 def find_published(model: str, dataset: str, metric: str, settings: dict[str, str]) -> pd.Series | None:
     """The published cell of a model under these settings (heads, init, weights), or None.
 
-    A setting that the published row does not print matches any; of several rows the one that prints most settings is
-    taken. None as well when rows with different settings remain, because ours are not known.
+    A setting that the published row does not print matches any; of several rows the one that prints most
+    settings is taken. None as well when rows with different settings remain, because ours are not known.
     """
     table = published_results()
-    rows = table[(table["name"] == model) & (table["dataset"] == dataset) & (table["metric"] == METRICS.get(metric))]
+    rows = table[
+        (table["name"] == model) & (table["dataset"] == dataset) & (table["metric"] == METRICS.get(metric))
+    ]
     for column in FIELDS:
         if column in settings:
             rows = rows[rows[column].isin((settings[column], ""))]
@@ -85,20 +90,32 @@ def paper_table(beside: pd.DataFrame, variants: list[str]) -> Table:
     if beside.empty:
         raise AnalysisError("none of these models and datasets is in the paper's tables")
     names = [KEY_NAMES.get(key, key) for key in variants]
-    columns = ["Dataset", *names, "Ours", "Published", "Difference", "In published sds", "Over seeds", "Over splits"]
+    columns = [
+        "Dataset",
+        *names,
+        "Ours",
+        "Published",
+        "Difference",
+        "In published sds",
+        "Over seeds",
+        "Over splits",
+    ]
     rows, previous = [], None
     for record in beside.to_dict("records"):
         cells = [Cell(str(record["dataset"])), *(Cell(show(record[key])) for key in variants)]
-        cells += [_mean_sd(record["ours"], record["ours_sd"]), _mean_sd(record["published"], record["published_sd"])]
+        cells += [
+            _mean_sd(record["ours"], record["ours_sd"]),
+            _mean_sd(record["published"], record["published_sd"]),
+        ]
         cells += [_signed(record["difference"]), _signed(record["in_sds"])]
         cells += [_spread(record["sd_seeds"]), _spread(record["sd_splits"])]
         rows.append(Row((written(record["model"]),), cells, previous not in (None, record["model"])))
         previous = record["model"]
     notes = [
-        "Difference: ours − published, in points. The paper's random split is not published; on small test sets the "
-        "split alone moves accuracy by more than a published deviation.",
-        "Over seeds: mean sd (ddof 1) within a split. Over splits: sd of the splits' means. Published deviations are "
-        "sample ones in some tables and population ones in others.",
+        "Difference: ours − published, in points. The paper's random split is not published; on small test "
+        "sets the split alone moves accuracy by more than a published deviation.",
+        "Over seeds: mean sd (ddof 1) within a split. Over splits: sd of the splits' means. Published "
+        "deviations are sample ones in some tables and population ones in others.",
     ]
     return Table("Ours beside the paper", ["Model"], columns, rows, notes, beside, left=("Dataset", *names))
 

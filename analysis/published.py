@@ -10,13 +10,28 @@ import pandas as pd
 
 @cache
 def published_results() -> pd.DataFrame:
-    """A row a cell: table, experiment, dataset, name (our model name), mean, std, significant, best, heads, init…
+    """A row a cell: table, experiment, dataset, name (our model name), mean, std, significant, best, heads,
+    init…
 
     Means and deviations are in per cent. An empty field is an empty string.
     """
     with files("lcat_analysis").joinpath("published/results.csv").open(encoding="utf-8") as file:
-        text = ["table", "experiment", "dataset", "model", "significant", "best", "metric", "heads", "init", "weights", "name"]
-        return pd.read_csv(file, dtype=dict.fromkeys(text, str), keep_default_na=False, na_values={"mean": "", "std": ""})
+        text = [
+            "table",
+            "experiment",
+            "dataset",
+            "model",
+            "significant",
+            "best",
+            "metric",
+            "heads",
+            "init",
+            "weights",
+            "name",
+        ]
+        return pd.read_csv(
+            file, dtype=dict.fromkeys(text, str), keep_default_na=False, na_values={"mean": "", "std": ""}
+        )
 
 
 @cache

@@ -11,10 +11,10 @@ from lcat_analysis.errors import AnalysisError, nearest
 from lcat_analysis.tables import Cell, Row, Table
 
 LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "λ": r"$\lambda$", "α": r"$\alpha$",
-    "→": r"$\rightarrow$", "▼": r"$\triangledown$", "–": "--", "−": "$-$", "∞": r"$\infty$", "σ": r"$\sigma$",
-    "≤": r"$\le$", "…": r"\ldots{}",
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}":
+    r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "λ": r"$\lambda$", "α":
+    r"$\alpha$", "→": r"$\rightarrow$", "▼": r"$\triangledown$", "–": "--", "−": "$-$", "∞": r"$\infty$",
+    "σ": r"$\sigma$", "≤": r"$\le$", "…": r"\ldots{}",
 }  # fmt: skip
 
 
@@ -67,6 +67,7 @@ def to_latex(table: Table) -> str:
         return rf"\underline{{{text}}}" if cell.best else text
 
     width = len(table.label_names)
+    columns = "".join("l" if name in table.left else "c" for name in table.columns)
     lines = [
         r"\begin{table*}[t]",
         r"\centering",
@@ -131,7 +132,8 @@ def _html_row(row: Row, table: Table) -> str:
 
 
 def to_terminal(table: Table, *, colour: bool = False, width: int | None = None) -> str:
-    """Aligned text; columns that do not fit the terminal go into further blocks, as the paper splits its tables.
+    """Aligned text; columns that do not fit the terminal go into further blocks, as the paper splits its
+    tables.
 
     Without ``colour`` (a pipe, a file) marks are characters: ``*`` better, ``▼`` worse, ``_…_`` best.
     """

@@ -1,7 +1,8 @@
-"""One HTML file that holds all that the results allow: tables, tests, trend, λ, curves, status, configuration.
+"""One HTML file that holds all that the results allow: tables, tests, trend, λ, curves, status,
+configuration.
 
-The page needs no network and no script (but for sorting). What comes from files is escaped by the template, by
-`render.to_html` and by matplotlib; a content security policy forbids everything else.
+The page needs no network and no script (but for sorting). What comes from files is escaped by the template,
+by `render.to_html` and by matplotlib; a content security policy forbids everything else.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import datetime
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from lcat_analysis import csbm, curves, figures, lambdas, metrics, noise, paper
-from lcat_analysis.compare import Comparisons, compare
+from lcat_analysis.compare import MARGIN, Comparisons, compare
 from lcat_analysis.comparison_table import comparison_table
 from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import Results
@@ -59,20 +60,22 @@ class Section:
     blocks: list[Block] = field(default_factory=list)
 
 
-def write_report(results: Results, target: Path, *, metric: str | None = None, margin: float = 0.5) -> Path:
-    """Write the report of ``results`` to the file ``target`` and return it."""
-    page = render_report(results, metric=metric, margin=margin)
+def write_report(results: Results, target: Path, **options: object) -> Path:
+    """Write the report to the file ``target`` and return it; options as for `render_report`."""
+    page = render_report(results, **options)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page, encoding="utf-8")
     return target
 
 
-def render_report(results: Results, *, metric: str | None = None, margin: float = 0.5) -> str:
-    """The report as HTML."""
+def render_report(
+    results: Results, *, metric: str | None = None, over: Sequence[str] | None = None, margin: float = MARGIN
+) -> str:
+    """The report as HTML. ``metric`` and ``over`` as for `select`, ``margin`` as for `compare`."""
     import jinja2
     from markupsafe import Markup
 
-    selection = select(results, metric)
+    selection = select(results, metric, over)
     comparisons = compare(selection, results.grid["compare"], margin=margin, strict=False)
     sections = _sections(results, selection, comparisons)
     for section in sections:
@@ -132,7 +135,9 @@ def _tests_section(comparisons: Comparisons) -> Section | None:
         cards.append((f"{written(model)} against {written(baseline)}", numbers))
     fold = f"All {len(table.rows)} tests" if len(table.rows) > 60 else ""
     block = Block(table=to_html(table), notes=table.notes, summary=fold)
-    return Section("tests", "Tests", "Each model against its baseline, run by run on the same seeds.", cards, [block])
+    return Section(
+        "tests", "Tests", "Each model against its baseline, run by run on the same seeds.", cards, [block]
+    )
 
 
 def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | None:
@@ -144,9 +149,17 @@ def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | 
     except AnalysisError:
         return None
     table = trend_table(found)
-    caption = "Error bars: 95 % interval of the paired difference. Dashed: least squares over both scores, with its 95 % band."
-    blocks = [_figure(lambda: trend_figure(found), "trend", caption), Block(table=to_html(table), notes=table.notes)]
-    return Section("trend", "Degree trend", "Improvement over the baseline against the average degree.", blocks=blocks)
+    caption = (
+        "Error bars: 95 % interval of the paired difference. Dashed: least squares over both scores, with "
+        "its 95 % band."
+    )
+    blocks = [
+        _figure(lambda: trend_figure(found), "trend", caption),
+        Block(table=to_html(table), notes=table.notes),
+    ]
+    return Section(
+        "trend", "Degree trend", "Improvement over the baseline against the average degree.", blocks=blocks
+    )
 
 
 def _csbm_section(selection: Selection) -> Section | None:
@@ -155,7 +168,9 @@ def _csbm_section(selection: Selection) -> Section | None:
         figure = csbm.csbm_figure(table)
     except AnalysisError:
         return None
-    caption = "Means over runs, ± one standard deviation. Vertical lines: Theorem 1 (solid), Corollary 2 (dashed)."
+    caption = (
+        "Means over runs, ± one standard deviation. Vertical lines: Theorem 1 (solid), Corollary 2 (dashed)."
+    )
     return Section("csbm", "Synthetic data", blocks=[_figure(lambda: figure, "csbm", caption)])
 
 
@@ -163,7 +178,9 @@ def _noise_section(selection: Selection) -> Section | None:
     if not noise.noise_keys(selection):
         return None
     caption = "Mean ± one standard deviation over the runs of all other settings."
-    return Section("noise", "Noise", blocks=[_figure(lambda: noise.noise_figure(selection), "noise", caption)])
+    return Section(
+        "noise", "Noise", blocks=[_figure(lambda: noise.noise_figure(selection), "noise", caption)]
+    )
 
 
 def _lambda_section(selection: Selection) -> Section | None:
@@ -192,7 +209,8 @@ def _curves_section(selection: Selection) -> Section | None:
     except AnalysisError:  # no run logged its epochs
         return None
     pooled = f", all values of {', '.join(selection.variants)} pooled" if selection.variants else ""
-    caption = f"Test {metrics.label(selection.metric)} by epoch: mean ± one standard deviation over the chosen runs{pooled}."
+    name = metrics.label(selection.metric)
+    caption = f"Test {name} by epoch: mean ± one standard deviation over the chosen runs{pooled}."
     return Section("curves", "Training curves", blocks=[_figure(lambda: figure, "curves", caption)])
 
 
@@ -210,13 +228,17 @@ def _paper_section(selection: Selection) -> Section | None:
 def _runs_section(results: Results) -> Section:
     problems = results.problems
     expected = sum(sweep.expected or 0 for sweep in results.sweeps)
-    lead = f"{len(results.runs)} runs are finished" + (f" of {expected} that the grid asks for." if expected else ".")
+    lead = f"{len(results.runs)} runs are finished" + (
+        f" of {expected} that the grid asks for." if expected else "."
+    )
     if problems.empty:
         return Section("runs", "Runs", f"{lead} None failed.")
     shown = problems.head(MAX_PROBLEMS).to_dict("records")
     rows = [Row((p["run_id"],), [Cell(p["state"]), Cell(p["detail"])]) for p in shown]
     notes = [f"{len(problems) - len(shown)} more are not listed."] if len(problems) > len(shown) else []
-    table = Table("Runs without a result", ["Run"], ["State", "Detail"], rows, notes, problems, left=("State", "Detail"))
+    table = Table(
+        "Runs without a result", ["Run"], ["State", "Detail"], rows, notes, problems, left=("State", "Detail")
+    )
     return Section("runs", "Runs", lead, blocks=[Block(table=to_html(table), notes=notes)])
 
 
@@ -245,11 +267,15 @@ def _choices_table(selection: Selection) -> Table:
         values = [Cell(show(record[key])) for key in ("dataset", *selection.variants, *selection.over)]
         factor = metrics.scale(selection.by)
         mean = Cell(f"{record['val_mean'] * factor:.2f}", sort=record["val_mean"])
-        rows.append(Row((written(record["model"]),), [*values, mean, Cell(str(record["n"]), sort=record["n"])]))
+        rows.append(
+            Row((written(record["model"]),), [*values, mean, Cell(str(record["n"]), sort=record["n"])])
+        )
     words = ["Dataset", *selection.variants, *selection.over]
     columns = [*words, f"Mean {selection.by}", "n"]
     notes = [f"Chosen by the mean of {selection.by} over seeds; the test set was not looked at."]
-    return Table("Chosen configurations", ["Model"], columns, rows, notes, selection.choices, left=tuple(words))
+    return Table(
+        "Chosen configurations", ["Model"], columns, rows, notes, selection.choices, left=tuple(words)
+    )
 
 
 def _figure(draw: Callable[[], Figure], name: str, caption: str) -> Block:
@@ -259,7 +285,8 @@ def _figure(draw: Callable[[], Figure], name: str, caption: str) -> Block:
 def _subtitle(results: Results, selection: Selection) -> str:
     created = next((str(s.info["created"]) for s in results.sweeps if s.info.get("created")), "")
     begun = f", begun {created.replace('T', ' ')[:16]}" if created else ""
-    return f"{len(selection.models)} models on {len(selection.datasets)} datasets{begun}. Metric: test {selection.metric}."
+    models, datasets = len(selection.models), len(selection.datasets)
+    return f"{models} models on {datasets} datasets{begun}. Metric: test {selection.metric}."
 
 
 def _facts(results: Results, selection: Selection, comparisons: Comparisons) -> list[tuple[str, str]]:
@@ -271,5 +298,7 @@ def _facts(results: Results, selection: Selection, comparisons: Comparisons) -> 
         better = int((comparisons.table["verdict"] == "better").sum())
         facts.append(("better than baseline", f"{better} of {len(comparisons.tested)}"))
     if seconds > 0:
-        facts.append(("training time", f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"))
+        facts.append(
+            ("training time", f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min")
+        )
     return facts

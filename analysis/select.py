@@ -1,4 +1,4 @@
-"""Which runs stand for a model: the configuration with the best mean validation metric. The test set selects nothing."""
+"""Which runs stand for a model: those of the best mean validation metric. The test set selects nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ class Selection:
     """The runs that were chosen.
 
     Attributes:
-        runs: the tidy table's rows that belong to the chosen configurations, with a column ``value``: the test metric,
-            in per cent where it is a fraction.
-        choices: a row per configuration that competed: its mean validation metric, how many runs, whether it won.
+        runs: the tidy table's rows that belong to the chosen configurations, with a column ``value``: the
+            test metric, in per cent where it is a fraction.
+        choices: a row per configuration that competed: mean validation metric, number of runs, who won.
         metric: name of the metric, without its split.
         by: the validation column that decided.
         over: the hyperparameters that were cross-validated.
-        variants: the other hyperparameters that differ within a model and a dataset (heads, initialisation, noise…).
+        variants: the other hyperparameters that differ within a model and a dataset (heads, initialisation,
+            noise…).
         models: in table order.
         datasets: by falling average degree; the unknown ones last.
     """
@@ -60,16 +61,20 @@ class Selection:
         def position(condition: tuple) -> tuple:
             listed = (self.axes.get(key, []) for key in self.variants)
             pairs = zip(listed, condition[1:], strict=True)
-            return (rank[condition[0]], *((v not in axis, axis.index(v) if v in axis else sort_key(v)) for axis, v in pairs))
+            return (
+                rank[condition[0]],
+                *((v not in axis, axis.index(v) if v in axis else sort_key(v)) for axis, v in pairs),
+            )
 
         return sorted(tuples, key=position)
 
 
 def select(results: Results, metric: str | None = None, over: Sequence[str] | None = None) -> Selection:
-    """Choose, for each model, dataset and variant, the configuration over ``over`` by its mean validation metric.
+    """Choose, for each model, dataset and variant, the configuration with the best mean validation metric.
 
-    ``over`` defaults to the grid's ``select.over``. Only configurations with the most finished runs compete, so that
-    one that has finished its lucky seeds first cannot win; of equals the first in order wins.
+    ``over`` defaults to the grid's ``select.over``. Only configurations with the most finished runs
+    compete, so that one that has finished its lucky seeds first cannot win; of equals the first in order
+    wins.
 
     Raises:
         AnalysisError: no finished run, unknown metric, or an unknown key in ``over``.
@@ -139,7 +144,8 @@ def _rank(runs: pd.DataFrame, by: str, over: list[str], variants: list[str]) -> 
     cell = ["model", "dataset", *variants]
     table = (
         runs.groupby([*cell, *over], sort=False)[by]
-        # A diverged run makes its configuration's mean not a number: it must not win by having lost its worst run.
+        # A diverged run makes its configuration's mean not a number: it must not win by having lost its
+        # worst run.
         .agg(n="size", val_mean=lambda values: values.mean(skipna=False), val_sd="std")
         .reset_index()
     )

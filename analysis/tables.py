@@ -76,7 +76,8 @@ def performance_table(
     initialisation, …) models are columns and each dataset and variant is a row, as in the paper's appendix.
 
     Args:
-        average: add each model's average over all conditions (over runs, as the paper's initialisation table).
+        average: add each model's average over all conditions (over runs, as the paper's initialisation
+            table).
         correction: which p marks a cell: ``none`` (the paper's plain p) or ``holm``.
     """
     outcome = comparisons.outcome(correction) if comparisons else {}

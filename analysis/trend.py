@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Fit:
-    """Ordinary least squares y = intercept + slope · x; p and interval of the slope with HC3 errors (None: not estimable)."""
+    """Least squares y = intercept + slope · x; p and interval of the slope with HC3 errors."""
 
     n: int
     slope: float
@@ -68,7 +68,7 @@ def trend(comparisons: Comparisons, selection: Selection) -> Trend:
 
 
 def published_trend(experiment: str = "real") -> Trend:
-    """The same from the paper's published means (their paired differences are not known, so no error bars)."""
+    """The same from the paper's published means; their paired differences are not known: no error bars."""
     table = published_results()
     means = table[table["experiment"] == experiment].set_index(["name", "dataset"])["mean"]
     degrees = published_degrees()
@@ -99,7 +99,7 @@ def _ols(x: np.ndarray, y: np.ndarray):
 
     if len(x) < 3 or np.ptp(x) == 0:
         return None
-    # HC3 divides by 1 − leverage, which is 0 for a degree that one point alone determines: then there is no interval.
+    # HC3 divides by 1 − leverage, which is 0 where one point alone determines the line: then no interval.
     with np.errstate(divide="ignore", invalid="ignore"):
         return sm.OLS(y, sm.add_constant(x)).fit(cov_type="HC3", use_t=True)
 
@@ -113,10 +113,14 @@ def _fit_all(rows: list[dict], left_out: list[str]) -> Trend:
     columns = ["dataset", "avg_degree", "model", "baseline", "difference", "ci_low", "ci_high"]
     points = pd.DataFrame(rows, columns=columns)
     if points.empty:
-        raise AnalysisError("no pair of models with known average degree: there is nothing to draw a trend through")
+        raise AnalysisError(
+            "no pair of models with known average degree: there is nothing to draw a trend through"
+        )
     points["group"] = [f"{written(m.removesuffix('v2'))} − {written(b.removesuffix('v2'))}"
                        for m, b in zip(points["model"], points["baseline"], strict=True)]  # fmt: skip
-    points["pair"] = [f"{written(m)} − {written(b)}" for m, b in zip(points["model"], points["baseline"], strict=True)]
+    points["pair"] = [
+        f"{written(m)} − {written(b)}" for m, b in zip(points["model"], points["baseline"], strict=True)
+    ]
     fits = {}
     for group, members in points.groupby("group", sort=False):
         for pair, own in members.groupby("pair", sort=False):
@@ -132,8 +136,8 @@ def trend_table(found: Trend) -> Table:
     columns = ["n", "Slope", "95 % CI", "Intercept", "r", "p"]
     rows = [Row((name,), _fit_cells(fit)) for name, fit in found.fits.items()]
     notes = [
-        "Improvement in points against average degree (edges / nodes): ordinary least squares; interval and p of the "
-        "slope with HC3 errors. Pooled lines count a dataset once per score.",
+        "Improvement in points against average degree (edges / nodes): ordinary least squares; interval and "
+        "p of the slope with HC3 errors. Pooled lines count a dataset once per score.",
     ]
     if not rows:
         notes.append("No line: a fit needs at least 3 points of different degrees.")
@@ -191,7 +195,9 @@ def _draw_group(ax: Axes, points: pd.DataFrame, group: str) -> None:
         line = result.get_prediction(np.column_stack([np.ones_like(grid), grid])).summary_frame(alpha=0.05)
         ax.plot(grid, line["mean"], color=figures.INK, lw=1, ls=(0, (4, 3)), zorder=1, gid="fit")
         if np.isfinite(line["mean_ci_lower"]).all():
-            ax.fill_between(grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0)
+            ax.fill_between(
+                grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0
+            )
     span = max(np.ptp(x), 1)
     ax.set_xlim(x.min() - 0.08 * span, x.max() + 0.37 * span)
     ax.margins(y=0.16)
@@ -200,7 +206,9 @@ def _draw_group(ax: Axes, points: pd.DataFrame, group: str) -> None:
 
 def _name_points(ax: Axes, points: pd.DataFrame) -> None:
     """One name a dataset, at its higher point."""
-    top = points.loc[points.groupby("dataset")["difference"].idxmax()].sort_values("avg_degree", ascending=False)
+    top = points.loc[points.groupby("dataset")["difference"].idxmax()].sort_values(
+        "avg_degree", ascending=False
+    )
     anchors = list(zip(top["avg_degree"], top["difference"], strict=True))
     obstacles = list(zip(points["avg_degree"], points["difference"], strict=True))
     fitted = [xy for line in ax.lines if line.get_gid() == "fit" for xy in line.get_xydata()]

@@ -1,4 +1,4 @@
-"""Result folders as sweeps write them, with invented numbers: for tests and for looking at pictures, never as results."""
+"""Result folders as sweeps write them, with invented numbers: for tests and pictures, never as results."""
 
 from __future__ import annotations
 
