@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from lcat_analysis import figures
 from lcat_analysis.errors import AnalysisError
@@ -30,7 +32,7 @@ GAMMA_LINES = {
 class Data:
     """The settings of the random graphs that the thresholds depend on; the paper's by default."""
 
-    n: int = 10_000
+    n: float = 10_000
     p: float = 0.5
     sigma: float = 0.1
 
@@ -61,19 +63,32 @@ def noise_at_threshold(data: Data, mu_norm: float) -> float | None:
 def csbm_table(selection: Selection) -> pd.DataFrame:
     """A row a run: model, seed, q, mu_norm, accuracy (0–1); gamma_<group> and λ where it has them."""
     runs = selection.runs
-    keys = {
-        name: next((key for key in runs if key.rsplit(".", 1)[-1] == name), None) for name in ("q", "mu_norm")
-    }
-    if None in keys.values():
+    settings = {name: _setting(runs, name) for name in ("q", "mu_norm")}
+    if None in settings.values() or "test.accuracy" not in runs:
         raise AnalysisError(
             "not a CSBM sweep: expected hyperparameters csbm.q and csbm.mu_norm in the results"
         )
     table = pd.DataFrame({"model": runs["model"], "seed": runs["seed"], "accuracy": runs["test.accuracy"]})
-    for name, key in keys.items():
-        table[name] = runs[key].astype(float)
+    table = table.assign(**settings)
     gammas = pd.DataFrame([_gammas(extra) for extra in runs["extra"]], index=runs.index)
     lambdas = pd.DataFrame([_lambdas(value) for value in runs["lambdas"]], index=runs.index)
     return pd.concat([table, gammas, lambdas], axis=1)
+
+
+def csbm_data(selection: Selection) -> Data:
+    """n, p and σ of the sweep's graphs; the paper's where the runs do not say."""
+    known = {name: _setting(selection.runs, name) for name in ("n", "p", "sigma")}
+    first = {name: float(np.ravel(value)[0]) for name, value in known.items() if value is not None}
+    return Data(**first)
+
+
+def _setting(runs: pd.DataFrame, name: str) -> pd.Series | float | None:
+    """A key of the group ``csbm``: from the runs' hyperparameters, else from the first run's configuration."""
+    if f"csbm.{name}" in runs:
+        return runs[f"csbm.{name}"].astype(float)
+    path = Path(runs["path"].iloc[0]) / "config.yaml"
+    group = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("csbm") if path.exists() else None
+    return float(group[name]) if isinstance(group, dict) and group.get(name) is not None else None
 
 
 def panels(table: pd.DataFrame) -> list[tuple[str, float]]:

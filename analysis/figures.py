@@ -63,7 +63,7 @@ STYLE = {
     "figure.constrained_layout.use": True,
 }
 MODEL_LOOKS = {
-    "dense": (GREY, "x"),
+    "dense": (INK, "x"),
     "gcn": (GREEN, "^"),
     "gat": (ORANGE, "s"),
     "cat": (BLUE, "o"),

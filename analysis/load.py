@@ -19,6 +19,7 @@ import yaml
 
 from lcat_analysis.errors import AnalysisError
 from lcat_analysis.graphgym import find_graphgym_runs, read_graphgym_run
+from lcat_analysis.published import published_degrees
 
 SPLITS = ("train", "val", "test")
 FIXED_COLUMNS = (
@@ -253,6 +254,8 @@ def _assemble(sweeps: list[Sweep], rows: list[dict], problems: list[dict]) -> Re
     params = pd.DataFrame([{k: _scalar(v) for k, v in row.pop("params").items()} for row in rows])
     params = params.drop(columns=[key for key in params if key in FIXED_COLUMNS or key in metrics])
     runs = pd.concat([pd.DataFrame(rows, columns=FIXED_COLUMNS), metrics, params], axis=1)
+    # Stock result trees do not say the degree; the paper's datasets are known by name.
+    runs["avg_degree"] = runs["avg_degree"].fillna(runs["dataset"].map(published_degrees()))
     twice = runs[runs.duplicated("run_id", keep=False)]
     if len(twice):
         first = twice.iloc[0]["run_id"]

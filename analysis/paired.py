@@ -68,7 +68,7 @@ def paired_test(
     differences = np.round(x - y, 10)
     n = differences.size
     mean = float(differences.mean())
-    p_wilcoxon = float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+    p_wilcoxon = _signed_rank_p(differences)
     if np.ptp(differences) == 0:
         return _constant(n, mean, p_wilcoxon, margin)
     from statsmodels.stats.weightstats import DescrStatsW
@@ -89,6 +89,26 @@ def paired_test(
         detectable=detectable_effect(n, alpha) * sd,
         p_equivalent=float(DescrStatsW(differences).ttost_mean(-margin, margin)[0]),
         constant=False,
+    )
+
+
+def _signed_rank_p(differences: np.ndarray) -> float:
+    """Wilcoxon's p: zeros are dropped; exact, with ties too, as long as all signs can be enumerated."""
+    nonzero = differences[differences != 0]
+    if nonzero.size == 0:
+        return 1.0
+    ranks = stats.rankdata(np.abs(nonzero))
+    if nonzero.size > 13 or len(set(ranks)) == nonzero.size:
+        return float(stats.wilcoxon(nonzero).pvalue)
+    # The same that stats.wilcoxon does with ties, a hundred times faster.
+    return float(
+        stats.permutation_test(
+            (nonzero,),
+            lambda x, axis: (ranks * np.sign(x)).sum(axis=axis),
+            permutation_type="samples",
+            vectorized=True,
+            n_resamples=2**13,
+        ).pvalue
     )
 
 

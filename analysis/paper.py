@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lcat_analysis import figures
-from lcat_analysis.errors import AnalysisError
-from lcat_analysis.models import written
-from lcat_analysis.published import published_results
+from lcat_analysis import figures, metrics
+from lcat_analysis.errors import AnalysisError, nearest
+from lcat_analysis.models import default_baselines, model_order, written
+from lcat_analysis.published import published_degrees, published_results
 from lcat_analysis.select import Selection
-from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Table, show, signed
+from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Summary, Table, arrange, show, signed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,6 +83,50 @@ def find_published(model: str, dataset: str, metric: str, settings: dict[str, st
     rows = rows[printed == printed.max()]
     order = rows["experiment"].map(TABLE_ORDER.index)
     return rows.loc[order.idxmin()]
+
+
+def published_table(*tables: str) -> Table:
+    """Tables of the paper (``tabapp:performance_node_small1``, …), laid out by the code that lays out ours.
+
+    Several tables with the same models (the paper splits its datasets) become one.
+    """
+    rows = published_results()
+    rows = rows[rows["table"].isin(tables)]
+    if rows.empty:
+        known = published_results()["table"].unique()
+        raise AnalysisError(
+            f"the paper has no table {tables}: expected {', '.join(known)}{nearest(tables[0], known)}"
+        )
+    variants = [column for column in ("heads", "init") if rows[column].nunique() > 1]
+    averages = rows[(rows["heads"] == "all") | (rows["init"] == "all")]
+    cells = rows.drop(averages.index)
+    models = model_order(cells["name"].unique())
+    conditions = [
+        tuple(row) for row in cells[["dataset", *variants]].drop_duplicates().itertuples(index=False)
+    ]
+    summaries = {
+        (row["name"], tuple(row[key] for key in ("dataset", *variants))): _published_summary(row)
+        for row in cells.to_dict("records")
+    }
+    metric = cells["metric"].iloc[0]
+    others = cells.loc[cells["metric"] != metric, ["dataset", "metric"]].drop_duplicates().to_dict("records")
+    notes = [f"On {row['dataset']}: {metrics.label(row['metric'])}." for row in others]
+    return arrange(
+        summaries,
+        models,
+        conditions,
+        variants=variants,
+        metric=metric,
+        degrees=published_degrees(),
+        baselines=default_baselines(models),
+        averages={row["name"]: _published_summary(row) for row in averages.to_dict("records")} or None,
+        notes=[f"As published, over {cells['runs'].iloc[0]} runs.", *notes],
+        title=f"Test {metrics.label(metric)}",
+    )
+
+
+def _published_summary(row: dict) -> Summary:
+    return Summary(row["mean"], row["std"], int(row["runs"]), row["significant"])
 
 
 def paper_table(beside: pd.DataFrame, variants: list[str]) -> Table:

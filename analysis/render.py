@@ -128,7 +128,8 @@ def _html_row(row: Row, table: Table) -> str:
         text = f"<b>{text}</b>" if cell.mark == "better" else text
         text += ' <span title="worse than its baseline">▼</span>' if cell.mark == "worse" else ""
         cells.append(f"<td{attributes}>{text}</td>")
-    return f"<tr{' class=rule' if row.rule else ''}>{labels}{''.join(cells)}</tr>"
+    opening = '<tr class="rule">' if row.rule else "<tr>"
+    return f"{opening}{labels}{''.join(cells)}</tr>"
 
 
 def to_terminal(table: Table, *, colour: bool = False, width: int | None = None) -> str:

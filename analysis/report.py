@@ -102,14 +102,17 @@ def render_report(
 
 
 def _sections(results: Results, selection: Selection, comparisons: Comparisons) -> list[Section]:
+    synthetic = _csbm_section(selection)
+    # Where noise or the CSBM's parameters vary, one picture of all conditions together says nothing.
+    one_setting = synthetic is None and not noise.noise_keys(selection)
     candidates = [
         _table_section(selection, comparisons),
         _tests_section(comparisons),
         _trend_section(selection, comparisons),
-        _csbm_section(selection),
+        synthetic,
         _noise_section(selection),
-        _lambda_section(selection),
-        _curves_section(selection),
+        _lambda_section(selection) if one_setting else None,
+        _curves_section(selection) if one_setting else None,
         _paper_section(selection),
         _runs_section(results),
         _setup_section(results, selection),
@@ -165,7 +168,7 @@ def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | 
 def _csbm_section(selection: Selection) -> Section | None:
     try:
         table = csbm.csbm_table(selection)
-        figure = csbm.csbm_figure(table)
+        figure = csbm.csbm_figure(table, csbm.csbm_data(selection))
     except AnalysisError:
         return None
     caption = (
@@ -185,7 +188,7 @@ def _noise_section(selection: Selection) -> Section | None:
 
 def _lambda_section(selection: Selection) -> Section | None:
     learned = lambdas.learned_runs(selection)
-    if learned.empty or noise.noise_keys(selection):
+    if learned.empty:
         return None
     caption = "A dot a run, a bar the mean. λ1 = 0: GCN; λ1 = 1, λ2 = 0: GAT; λ1 = λ2 = 1: CAT."
     blocks = [_figure(lambda: lambdas.distribution_figure(selection), "lambdas", caption)]
@@ -202,8 +205,6 @@ def _lambda_section(selection: Selection) -> Section | None:
 
 
 def _curves_section(selection: Selection) -> Section | None:
-    if noise.noise_keys(selection):
-        return None
     try:
         figure = curves.curves_figure(selection)
     except AnalysisError:  # no run logged its epochs

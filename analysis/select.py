@@ -73,8 +73,8 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
     """Choose, for each model, dataset and variant, the configuration with the best mean validation metric.
 
     ``over`` defaults to the grid's ``select.over``. Only configurations with the most finished runs
-    compete, so that one that has finished its lucky seeds first cannot win; of equals the first in order
-    wins.
+    compete, so that one that has finished its lucky seeds first cannot win; of equals the one of the smallest
+    value wins.
 
     Raises:
         AnalysisError: no finished run, unknown metric, or an unknown key in ``over``.

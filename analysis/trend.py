@@ -52,7 +52,7 @@ class Trend:
 
 def trend(comparisons: Comparisons, selection: Selection) -> Trend:
     """The trend in a sweep. Pairs that were refused and datasets of unknown degree are left out and named."""
-    degrees = published_degrees() | _known_degrees(selection)
+    degrees = selection.runs.groupby("dataset")["avg_degree"].first().to_dict()
     left_out = []
     rows = []
     for row in comparisons.table.to_dict("records"):
@@ -90,8 +90,9 @@ def fit_line(x: np.ndarray, y: np.ndarray) -> Fit | None:
     low, high = result.conf_int()[1]
     r = float(np.corrcoef(x, y)[0, 1]) if np.ptp(y) > 0 else None
     intercept, slope = map(float, result.params)
-    numbers = (float(v) if math.isfinite(v) else None for v in (result.pvalues[1], low, high))
-    return Fit(len(x), slope, intercept, r, *numbers)
+    if not _has_interval(x):
+        return Fit(len(x), slope, intercept, r, None, None, None)
+    return Fit(len(x), slope, intercept, r, float(result.pvalues[1]), float(low), float(high))
 
 
 def _ols(x: np.ndarray, y: np.ndarray):
@@ -99,14 +100,13 @@ def _ols(x: np.ndarray, y: np.ndarray):
 
     if len(x) < 3 or np.ptp(x) == 0:
         return None
-    # HC3 divides by 1 − leverage, which is 0 where one point alone determines the line: then no interval.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return sm.OLS(y, sm.add_constant(x)).fit(cov_type="HC3", use_t=True)
+    return sm.OLS(y, sm.add_constant(x)).fit(cov_type="HC3", use_t=True)
 
 
-def _known_degrees(selection: Selection) -> dict[str, float]:
-    degrees = selection.runs.groupby("dataset")["avg_degree"].first().dropna()
-    return degrees.to_dict()
+def _has_interval(x: np.ndarray) -> bool:
+    """Whether HC3 can be computed: it divides by 1 − leverage, which is 0 where one point alone fixes the line."""
+    leverage = 1 / len(x) + (x - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()
+    return bool((leverage < 1 - 1e-8).all())
 
 
 def _fit_all(rows: list[dict], left_out: list[str]) -> Trend:
@@ -194,7 +194,7 @@ def _draw_group(ax: Axes, points: pd.DataFrame, group: str) -> None:
         grid = np.linspace(x.min(), x.max(), 60)
         line = result.get_prediction(np.column_stack([np.ones_like(grid), grid])).summary_frame(alpha=0.05)
         ax.plot(grid, line["mean"], color=figures.INK, lw=1, ls=(0, (4, 3)), zorder=1, gid="fit")
-        if np.isfinite(line["mean_ci_lower"]).all():
+        if _has_interval(x):
             ax.fill_between(
                 grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0
             )

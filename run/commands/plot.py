@@ -68,7 +68,7 @@ def _draw(args: argparse.Namespace, selection: Selection) -> Figure:
     if args.kind == "curves":
         return curves.curves_figure(selection, args.dataset, args.split)
     if args.kind == "csbm":
-        return csbm.csbm_figure(csbm.csbm_table(selection))
+        return csbm.csbm_figure(csbm.csbm_table(selection), csbm.csbm_data(selection))
     if args.kind == "paper":
         return paper.paper_figure(paper.beside_paper(selection), selection)
     return {"distribution": lambdas.distribution_figure, "noise": noise.noise_figure}[args.kind](selection)
