@@ -64,7 +64,7 @@ def csbm_table(selection: Selection) -> pd.DataFrame:
     """A row a run: model, seed, q, mu_norm, accuracy (0–1); gamma_<group> and λ where it has them."""
     runs = selection.runs
     settings = {name: _setting(runs, name) for name in ("q", "mu_norm")}
-    if None in settings.values() or "test.accuracy" not in runs:
+    if any(value is None for value in settings.values()) or "test.accuracy" not in runs:
         raise AnalysisError(
             "not a CSBM sweep: expected hyperparameters csbm.q and csbm.mu_norm in the results"
         )
@@ -92,7 +92,7 @@ def _setting(runs: pd.DataFrame, name: str) -> pd.Series | float | None:
 
 
 def panels(table: pd.DataFrame) -> list[tuple[str, float]]:
-    """What each panel holds fixed: ``("mu_norm", v)`` where q varies, then ``("q", v)`` where ‖μ‖ varies."""
+    """What each panel holds fixed: ``("mu_norm", v)`` where q varies, ``("q", v)`` where ‖μ‖ varies."""
     found = []
     for fixed, varied in (("mu_norm", "q"), ("q", "mu_norm")):
         counts = table.groupby(fixed)[varied].nunique()

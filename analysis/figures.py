@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMN, PAGE = 3.3, 6.9  # inches
+LONGEST_NAME = 28
 FORMATS = ("png", "svg", "pdf")
 INK, FAINT = "#1b1f24", "#8b949e"
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
@@ -106,8 +107,10 @@ def look(model: str, position: int = 0) -> dict[str, object]:
 
 
 def plain(text: object) -> str:
-    """Text that matplotlib must not read as mathematics."""
-    return str(text).replace("$", r"\$")
+    """A name from a file: not read as mathematics, and cut where it would leave no room for the figure."""
+    text = str(text).replace("\n", " ")
+    text = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    return text.replace("$", r"\$")
 
 
 def save(figure: Figure, target: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,61 +29,69 @@ def place_labels(
     ``obstacles`` are points (in data coordinates) that a name should not cover, ``lines`` samples of lines
     that it had better not cross. Limits of the axes must be final.
     """
-    from matplotlib.text import Text
-
     figure = axes.figure
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
+    pixel = figure.dpi / 72  # pixels a point
     to_pixels = axes.transData.transform
-    marks = [_around(*to_pixels(point), MARK * figure.dpi / 72) for point in obstacles]
-    marks += [_around(*to_pixels(point), 0.7 * figure.dpi / 72) for point in lines]
+    marks = [_around(*to_pixels(point), MARK * pixel) for point in obstacles]
+    marks += [_around(*to_pixels(point), 0.7 * pixel) for point in lines]
     frame = axes.get_window_extent(renderer)
+    inside = (frame.x0 + 3, frame.y0 + 3, frame.x1, frame.y1)
     taken = []
     if (legend := axes.get_legend()) is not None:
         taken.append(tuple(legend.get_window_extent(renderer).extents))
     annotations = []
     for anchor, text in zip(anchors, texts, strict=True):
-        best = None
-        for distance in DISTANCES:
-            for angle in ANGLES:
-                note = _annotate(axes, anchor, text, distance, angle, style)
-                note.update_positions(renderer)
-                box = Text.get_window_extent(note, renderer)  # the text alone, without the line to its mark
-                extent = (box.x0 - 1, box.y0 - 1, box.x1 + 1, box.y1 + 1)
-                outside = _area(extent) - _overlap(extent, (frame.x0 + 3, frame.y0 + 3, frame.x1, frame.y1))
-                cost = sum(_overlap(extent, other) for other in taken) * 4 + outside * 4
-                cost += sum(_overlap(extent, mark) for mark in marks) * 3 + distance * 3
-                if best is None or cost < best[0]:
-                    if best is not None:
-                        best[1].remove()
-                    best = (cost, note, extent)
-                else:
-                    note.remove()
-        annotations.append(best[1])
-        taken.append(best[2])
+        note = axes.annotate(text, anchor, (0, 0), textcoords="offset points", **style)
+        size = note.get_window_extent(renderer).size
+        places = [_place(to_pixels(anchor), size, d, angle, pixel) for d in DISTANCES for angle in ANGLES]
+        costs = [
+            4 * sum(_overlap(place.box, other) for other in taken)
+            + 4 * (_area(place.box) - _overlap(place.box, inside))
+            + 3 * sum(_overlap(place.box, mark) for mark in marks)
+            + 3 * place.distance
+            for place in places
+        ]
+        best = places[int(np.argmin(costs))]
+        note.remove()
+        annotations.append(_annotate(axes, anchor, text, best, style))
+        taken.append(best.box)
     return annotations
 
 
-def _annotate(
-    axes: Axes, anchor: tuple[float, float], text: str, distance: float, angle: float, style: dict
-) -> Annotation:
+class Place(NamedTuple):
+    """Where a name could stand: offset from its mark in points, alignment, and the box it fills in pixels."""
+
+    dx: float
+    dy: float
+    horizontal: str
+    vertical: str
+    distance: float
+    box: tuple[float, float, float, float]
+
+
+def _place(mark: np.ndarray, size: np.ndarray, distance: float, angle: float, pixel: float) -> Place:
     dx, dy = distance * np.cos(angle), distance * np.sin(angle)
     horizontal = "left" if dx > 1 else "right" if dx < -1 else "center"
     vertical = "bottom" if dy > 1 else "top" if dy < -1 else "center"
-    # A name far from its mark needs a line to it.
-    line = (
-        {"arrowstyle": "-", "color": style.get("color"), "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
-        if distance > 9
-        else None
-    )
+    x, y = mark[0] + dx * pixel, mark[1] + dy * pixel
+    left = x - size[0] * {"left": 0, "center": 0.5, "right": 1}[horizontal]
+    bottom = y - size[1] * {"bottom": 0, "center": 0.5, "top": 1}[vertical]
+    box = (left - 1, bottom - 1, left + size[0] + 1, bottom + size[1] + 1)
+    return Place(dx, dy, horizontal, vertical, distance, box)
+
+
+def _annotate(axes: Axes, anchor: tuple[float, float], text: str, place: Place, style: dict) -> Annotation:
+    line = {"arrowstyle": "-", "color": style.get("color"), "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
     note = axes.annotate(
         text,
         anchor,
-        (dx, dy),
+        (place.dx, place.dy),
         textcoords="offset points",
-        ha=horizontal,
-        va=vertical,
-        arrowprops=line,
+        ha=place.horizontal,
+        va=place.vertical,
+        arrowprops=line if place.distance > 9 else None,  # a name far from its mark needs a line to it
         **style,
     )
     note.set_in_layout(False)  # or the axes would move after the names were placed

@@ -104,7 +104,7 @@ def _ols(x: np.ndarray, y: np.ndarray):
 
 
 def _has_interval(x: np.ndarray) -> bool:
-    """Whether HC3 can be computed: it divides by 1 − leverage, which is 0 where one point alone fixes the line."""
+    """Whether HC3 exists: it divides by 1 − leverage, which is 0 where one point alone fixes the line."""
     leverage = 1 / len(x) + (x - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()
     return bool((leverage < 1 - 1e-8).all())
 

@@ -7,6 +7,7 @@ from fake_results import FakeSweep, write_sweep
 
 from lcat_analysis.compare import Comparisons, compare
 from lcat_analysis.load import Results, load
+from lcat_analysis.report import write_report
 from lcat_analysis.select import Selection, select
 
 
@@ -36,3 +37,8 @@ def selection(results: Results) -> Selection:
 @pytest.fixture(scope="session")
 def comparisons(results: Results, selection: Selection) -> Comparisons:
     return compare(selection, results.grid["compare"])
+
+
+@pytest.fixture(scope="session")
+def report_file(tmp_path_factory: pytest.TempPathFactory, results: Results) -> Path:
+    return write_report(results, tmp_path_factory.mktemp("report") / "report.html")

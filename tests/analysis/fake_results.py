@@ -105,7 +105,7 @@ def invent_result(
                    for layer in range(sweep.layers)]  # fmt: skip
     return {
         "schema": 1,
-        "run_id": f"{model}-{dataset}-s{seed}-{mark:08x}"[:80].replace("/", "_"),
+        "run_id": f"{model[:30]}-{dataset[:30]}-s{seed}-{mark:08x}".replace("/", "_"),
         "model": model,
         "dataset": {"name": dataset, "nodes": 2708, "edges": int(2708 * degree), "avg_degree": degree},
         "seed": seed,

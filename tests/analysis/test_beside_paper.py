@@ -74,5 +74,5 @@ def test_the_table_and_the_heat_map_show_every_cell(selection):
 def test_nothing_in_common_with_the_paper_is_an_error(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Mine",), seeds=2, axes={}, over=(), histories=False)
     chosen = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(AnalysisError, match="none of these models and datasets"):
+    with pytest.raises(AnalysisError, match=r"none of these models and datasets"):
         paper_table(beside_paper(chosen), [])

@@ -191,7 +191,7 @@ def test_a_declared_match_forbids_a_baseline_with_other_heads(tmp_path):
 
 def test_a_missing_baseline_is_an_error_with_the_nearest_name(selection):
     with pytest.raises(
-        AnalysisError, match="the baseline of 'cat', 'gatt', has no finished run.*did you mean"
+        AnalysisError, match=r"the baseline of 'cat', 'gatt', has no finished run.*did you mean"
     ):
         compare(selection, {"cat": "gatt"})
 

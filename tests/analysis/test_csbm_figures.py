@@ -107,5 +107,5 @@ def test_threshold_lines_stand_where_the_theory_says():
 
 def test_other_results_are_no_csbm_sweep(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=1, axes={}, over=(), histories=False)
-    with pytest.raises(AnalysisError, match="not a CSBM sweep"):
+    with pytest.raises(AnalysisError, match=r"not a CSBM sweep"):
         csbm.csbm_table(select(load(write_sweep(tmp_path, sweep))))

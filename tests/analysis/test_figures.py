@@ -33,16 +33,20 @@ def test_a_suffix_names_the_file_and_its_format(tmp_path, figure):
 
 
 def test_an_unknown_format_is_refused(tmp_path, figure):
-    with pytest.raises(AnalysisError, match="cannot write a.pgn: .*did you mean 'png'"):
+    with pytest.raises(AnalysisError, match=r"cannot write a.pgn: .*did you mean 'png'"):
         figures.save(figure, tmp_path / "a.pgn", "trend")
 
 
-def test_the_same_figure_gives_the_same_bytes(tmp_path):
-    for kind in ("svg", "pdf"):
-        one, two = (
-            figures.save(trend_figure(published_trend()), tmp_path / f"{i}.{kind}", "t")[0] for i in "ab"
-        )
-        assert one.read_bytes() == two.read_bytes()
+def small_figure():
+    drawn, (ax,) = figures.new_figure(2, 2)
+    ax.plot([1, 2], [3, 4], **figures.look("catv2"))
+    return drawn
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_the_same_figure_gives_the_same_bytes(tmp_path, kind):
+    one, two = (figures.save(small_figure(), tmp_path / f"{i}.{kind}", "t")[0] for i in "ab")
+    assert one.read_bytes() == two.read_bytes()
 
 
 def test_pdf_text_is_embedded_as_truetype(tmp_path, figure):
@@ -56,11 +60,11 @@ def test_widths_are_those_of_a_two_column_paper(figure):
     assert figures.COLUMN <= 3.4
 
 
-def test_drawing_leaves_matplotlibs_settings_alone(figure):
+def test_drawing_leaves_matplotlibs_settings_alone():
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    trend_figure(published_trend())
+    figures.inline_svg(small_figure(), "a", "b")
     assert dict(matplotlib.rcParams) == before
 
 
@@ -85,8 +89,12 @@ def test_a_name_with_dollars_is_text_not_mathematics(tmp_path):
     assert "&lt;b&gt;&amp;" in svg
 
 
+def test_a_name_that_would_leave_no_room_is_cut():
+    assert figures.plain("x" * 100) == "x" * 27 + "…"
+
+
 def test_okabe_and_itos_colours_are_told_apart_by_the_common_colour_blindnesses():
-    """Machado et al. (2009), severity 1: no two of the model colours come closer than 9 % of the colour cube."""
+    """Simulated after Machado et al. (2009), severity 1."""
     simulations = {
         "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
         "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
@@ -120,7 +128,7 @@ def test_training_curves_are_means_over_the_chosen_runs(selection):
 def test_curves_without_histories_say_what_was_expected(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes={}, over=(), histories=False)
     selection = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(AnalysisError, match="expected test/stats.json"):
+    with pytest.raises(AnalysisError, match=r"expected test/stats.json"):
         curves.curves_figure(selection)
 
 
@@ -155,9 +163,9 @@ def test_the_distribution_of_lambda_has_a_panel_a_dataset(selection):
 def test_models_without_lambda_are_an_error_for_its_figures(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes={}, over=(), histories=False)
     selection = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(AnalysisError, match="no chosen run learned λ"):
+    with pytest.raises(AnalysisError, match=r"no chosen run learned λ"):
         lambdas.distribution_figure(selection)
-    with pytest.raises(AnalysisError, match="no run on Cora logged λ"):
+    with pytest.raises(AnalysisError, match=r"no run on Cora logged λ"):
         lambdas.evolution_figure(selection, "Cora")
 
 
@@ -186,5 +194,5 @@ def test_the_noise_figure_has_a_panel_a_kind_of_noise(noisy):
 
 
 def test_no_noise_is_an_error(selection):
-    with pytest.raises(AnalysisError, match="no level of noise varies"):
+    with pytest.raises(AnalysisError, match=r"no level of noise varies"):
         noise.noise_figure(selection)

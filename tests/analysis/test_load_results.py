@@ -96,12 +96,12 @@ def test_the_same_run_in_two_folders_is_refused(tmp_path):
 
 
 def test_an_empty_folder_is_an_error_that_says_what_was_expected(tmp_path):
-    with pytest.raises(AnalysisError, match="no runs in .*: expected runs/<run id>/result.json"):
+    with pytest.raises(AnalysisError, match=r"no runs in .*: expected runs/<run id>/result.json"):
         load(tmp_path)
 
 
 def test_a_missing_folder_is_an_error(tmp_path):
-    with pytest.raises(AnalysisError, match="is missing"):
+    with pytest.raises(AnalysisError, match=r"is missing"):
         load(tmp_path / "nowhere")
 
 
@@ -135,10 +135,10 @@ def test_ten_thousand_runs_load_in_under_ten_seconds(tmp_path):
     assert time.perf_counter() - begin < 10
 
 
-def test_importing_the_package_brings_neither_torch_nor_matplotlib_nor_statsmodels():
+def test_importing_the_package_brings_no_torch_matplotlib_or_statsmodels():
     code = (
         "import sys, lcat_analysis.load, lcat_analysis.compare, lcat_analysis.report, lcat_analysis.trend;"
-        "print(sorted({'torch', 'torch_geometric', 'matplotlib', 'statsmodels', 'jinja2'} & set(sys.modules)))"
+        "print([m for m in ('torch', 'matplotlib', 'statsmodels', 'jinja2') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

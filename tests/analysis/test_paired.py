@@ -14,13 +14,13 @@ from scipy import stats
 from lcat_analysis.errors import AnalysisError
 from lcat_analysis.paired import detectable_effect, paired_test
 
-# Student (1908), The probable error of a mean, Biometrika 6: additional hours of sleep of ten patients under two drugs.
+# Student (1908), The probable error of a mean, Biometrika 6: sleep gained by ten patients with two drugs.
 SLEEP_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
 SLEEP_2 = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
 
 
 def test_students_sleep_data_give_the_published_result():
-    """R's documentation of ``sleep`` prints t = −4.0621, df = 9, p = 0.002833, interval −2.4598858 to −0.7001142."""
+    """R prints for its data set ``sleep``: t = −4.0621, p = 0.002833, interval −2.4598858 to −0.7001142."""
     test = paired_test(SLEEP_1, SLEEP_2)
     assert test.n == 10
     assert test.difference == pytest.approx(-1.58)

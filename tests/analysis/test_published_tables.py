@@ -63,7 +63,7 @@ def test_the_underlined_cells_are_the_published_ones_where_the_paper_underlines_
 
 
 def test_an_unknown_table_is_refused_with_the_nearest_name():
-    with pytest.raises(AnalysisError, match="did you mean 'tab:performance_ogb'"):
+    with pytest.raises(AnalysisError, match=r"did you mean 'tab:performance_ogb'"):
         published_table("tab:performance_obg")
 
 

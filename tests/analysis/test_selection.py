@@ -104,12 +104,12 @@ def test_split_seeds_are_repetitions_not_variants(tmp_path):
 
 
 def test_an_unknown_metric_is_refused_with_the_nearest_name(results):
-    with pytest.raises(AnalysisError, match="unknown metric 'acuracy': .* did you mean 'accuracy'"):
+    with pytest.raises(AnalysisError, match=r"unknown metric 'acuracy': .* did you mean 'accuracy'"):
         select(results, "acuracy")
 
 
 def test_selecting_over_a_key_that_no_run_sets_is_refused(results):
-    with pytest.raises(AnalysisError, match="cannot select over 'optim.lr'"):
+    with pytest.raises(AnalysisError, match=r"cannot select over 'optim.lr'"):
         select(results, over=["optim.lr"])
 
 

@@ -12,7 +12,7 @@ def test_a_stock_tree_is_read_at_the_best_validation_epoch(tmp_path):
     runs = load(tmp_path).runs
     assert list(runs["seed"]) == [0, 1]
     assert list(runs["model"]) == ["gatconv", "gatconv"]
-    # Not epoch 0, whose untrained check row has the highest accuracy of all; not epoch 3, best on the test set.
+    # Not epoch 0, whose untrained check row has the highest accuracy; not epoch 3, best on the test set.
     assert list(runs["best_epoch"]) == [2, 2]
     assert list(runs["test.accuracy"]) == [0.8, 0.8]
     assert list(runs["val.accuracy"]) == pytest.approx([0.81, 0.82])

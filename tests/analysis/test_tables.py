@@ -224,7 +224,7 @@ def test_colour_marks_better_bold_and_best_underlined():
 
 
 def test_an_unknown_format_is_refused_with_the_nearest_name(selection):
-    with pytest.raises(AnalysisError, match="unknown format 'latx': .*did you mean 'latex'"):
+    with pytest.raises(AnalysisError, match=r"unknown format 'latx': .*did you mean 'latex'"):
         render(performance_table(selection), "latx")
 
 

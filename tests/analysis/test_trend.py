@@ -83,7 +83,7 @@ def test_nothing_to_fit_is_an_error(comparisons, selection):
     import dataclasses
 
     empty = dataclasses.replace(comparisons, table=comparisons.table.iloc[:0])
-    with pytest.raises(AnalysisError, match="nothing to draw a trend through"):
+    with pytest.raises(AnalysisError, match=r"nothing to draw a trend through"):
         trend(empty, selection)
 
 
