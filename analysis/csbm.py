@@ -83,7 +83,7 @@ def csbm_data(selection: Selection) -> Data:
 
 
 def _setting(runs: pd.DataFrame, name: str) -> pd.Series | float | None:
-    """A key of the group ``csbm``: from the runs' hyperparameters, else from the first run's configuration."""
+    """A key of the group ``csbm``: from the hyperparameters, else from the first run's configuration."""
     if f"csbm.{name}" in runs:
         return runs[f"csbm.{name}"].astype(float)
     path = Path(runs["path"].iloc[0]) / "config.yaml"
@@ -129,7 +129,10 @@ def csbm_figure(table: pd.DataFrame, data: Data | None = None) -> Figure:
                 if r == len(rows) - 1:
                     ax.set_xlabel("q" if fixed == "mu_norm" else "‖μ‖")
             axes[r * len(columns)].set_ylabel(_row_name(row, gamma_models))
-            axes[r * len(columns)].legend(loc="best", fontsize=5.5, handlelength=2)
+            if row != "accuracy":
+                axes[(r + 1) * len(columns) - 1].legend(loc="best", fontsize=6, handlelength=2)
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
 
 
@@ -143,21 +146,21 @@ def _draw_panel(ax: Axes, own: pd.DataFrame, row: str, varied: str) -> None:
         ax.set_ylim(0.28, 1.04)
         return
     own = own[own["model"] == row]
+    if row == "lcat":
+        for name, line, text in (("lambda1", "-", "λ1"), ("lambda2", "--", "λ2")):
+            _line(ax, own, varied, name, text, {"color": figures.look(row)["color"], "linestyle": line})
+        return
     for group, (line, text) in GAMMA_LINES.items():
         if f"gamma_{group}" in own and own[f"gamma_{group}"].notna().any():
             style = {"color": figures.look(row)["color"], "linestyle": line}
             _line(ax, own, varied, f"gamma_{group}", text, style)
-    if row == "lcat":
-        for name, line, text in (("lambda1", "-", "λ1"), ("lambda2", "--", "λ2")):
-            _line(ax, own, varied, name, text, {"color": figures.look(row)["color"], "linestyle": line})
 
 
 def _line(ax: Axes, own: pd.DataFrame, varied: str, column: str, text: str, style: dict) -> None:
     spread = own.groupby(varied)[column].agg(["mean", "std"])
     sd = spread["std"].fillna(0)
-    ax.fill_between(
-        spread.index, spread["mean"] - sd, spread["mean"] + sd, color=style["color"], alpha=0.15, lw=0
-    )
+    low, high = (spread["mean"] - sd).clip(lower=0), (spread["mean"] + sd).clip(upper=1)
+    ax.fill_between(spread.index, low, high, color=style["color"], alpha=0.15, lw=0)
     ax.plot(
         spread.index,
         spread["mean"],

@@ -37,7 +37,7 @@ def place_labels(
     marks = [_around(*to_pixels(point), MARK * pixel) for point in obstacles]
     marks += [_around(*to_pixels(point), 0.7 * pixel) for point in lines]
     frame = axes.get_window_extent(renderer)
-    inside = (frame.x0 + 3, frame.y0 + 3, frame.x1, frame.y1)
+    inside = (frame.x0 + 3, frame.y0 + 3, frame.x1, frame.y1)  # clear of the spines
     taken = []
     if (legend := axes.get_legend()) is not None:
         taken.append(tuple(legend.get_window_extent(renderer).extents))

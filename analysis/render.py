@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import shutil
+import textwrap
 from collections.abc import Callable
 
 from lcat_analysis.errors import AnalysisError, nearest
@@ -162,7 +163,8 @@ def to_terminal(table: Table, *, colour: bool = False, width: int | None = None)
         lines += _terminal_block(table, texts, block, label_width, sizes)
     marked = any(cell.mark or cell.best for row in table.rows for cell in row.cells)
     legend = ["In plain text: * better, ▼ worse, _…_ best."] if marked and not colour else []
-    return "\n".join([*lines, "", *table.notes, *legend]) + "\n"
+    wrapped = [textwrap.fill(note, max(width, 40), subsequent_indent="  ") for note in table.notes]
+    return "\n".join([*lines, "", *wrapped, *legend]) + "\n"
 
 
 def _terminal_block(

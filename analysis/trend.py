@@ -199,7 +199,7 @@ def _draw_group(ax: Axes, points: pd.DataFrame, group: str) -> None:
                 grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0
             )
     span = max(np.ptp(x), 1)
-    ax.set_xlim(x.min() - 0.08 * span, x.max() + 0.37 * span)
+    ax.set_xlim(x.min() - 0.08 * span, x.max() + 0.42 * span)
     ax.margins(y=0.16)
     ax.legend(loc="upper left", handletextpad=0.3)
 
