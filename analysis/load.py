@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import yaml
 
 from lcat_analysis.errors import AnalysisError
 from lcat_analysis.graphgym import find_graphgym_runs, read_graphgym_run
+from lcat_analysis.history import read_json_lines
 from lcat_analysis.published import published_degrees
 
 SPLITS = ("train", "val", "test")
@@ -135,19 +136,18 @@ def _find_sweeps(root: Path) -> Iterable[tuple[Sweep, list[Path]]]:
 
 
 def _describe_sweep(folder: Path) -> Sweep:
-    grid = _read_yaml(folder / "grid.yaml")
-    info_path = folder / "sweep.json"
-    info = _mapping(json.loads(info_path.read_text(encoding="utf-8"))) if info_path.exists() else {}
+    grid = _read_mapping(folder / "grid.yaml", yaml.safe_load)
+    info = _read_mapping(folder / "sweep.json", json.loads)
     return Sweep(name=str(grid.get("name") or folder.resolve().name), path=folder, grid=grid, info=info)
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
+def _read_mapping(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        return _mapping(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except yaml.YAMLError as error:
-        raise AnalysisError(f"{path} is not valid YAML: {error}") from error
+        return _mapping(parse(path.read_text(encoding="utf-8")))
+    except (yaml.YAMLError, json.JSONDecodeError) as error:
+        raise AnalysisError(f"{path} is not valid {path.suffix[1:].upper()}: {error}") from error
 
 
 def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[dict]]:
@@ -235,7 +235,7 @@ def _missing_runs(sweep: Sweep, known: set[str]) -> list[dict]:
     path = sweep.path / "runs.jsonl"
     if not path.exists():
         return []
-    expected = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    expected = read_json_lines(path)
     sweep.expected = len(expected)
     return [
         _problem(sweep, str(run["run_id"]), "missing", "asked for by the grid, never started", None)

@@ -98,8 +98,8 @@ def to_csv(table: Table) -> str:
     return table.data.to_csv(index=False, lineterminator="\n")
 
 
-def to_html(table: Table) -> str:
-    """A ``<table>`` with a caption; every text is escaped."""
+def to_html(table: Table, *, notes: bool = True) -> str:
+    """A ``<table>`` with a caption and, if ``notes``, the footer; every text is escaped."""
     names = [*table.label_names, *table.columns]
     head = "".join(f'<th scope="col"{_left(name, table)}>{html.escape(name)}</th>' for name in names)
     lines = [f"<table><caption>{html.escape(table.title)}</caption>", f"<thead><tr>{head}</tr>"]
@@ -109,7 +109,11 @@ def to_html(table: Table) -> str:
         lines.append(f'<tr class="extra">{cells}</tr>')
     lines.append("</thead><tbody>")
     lines += [_html_row(row, table) for row in table.rows]
-    return "\n".join([*lines, "</tbody></table>"]) + "\n"
+    lines.append("</tbody>")
+    if notes and table.notes:
+        text = "<br>".join(map(html.escape, table.notes))
+        lines.append(f'<tfoot><tr><td class="left" colspan="{len(names)}">{text}</td></tr></tfoot>')
+    return "\n".join([*lines, "</table>"]) + "\n"
 
 
 def _left(name: str, table: Table) -> str:

@@ -123,7 +123,7 @@ def _sections(results: Results, selection: Selection, comparisons: Comparisons) 
 def _table_section(selection: Selection, comparisons: Comparisons) -> Section:
     table = performance_table(selection, comparisons, average=len(selection.variants) > 0)
     fold = "All conditions" if len(table.rows) > 40 else ""
-    block = Block(table=to_html(table), notes=table.notes, summary=fold)
+    block = Block(table=to_html(table, notes=False), notes=table.notes, summary=fold)
     return Section("table", "Results", f"{table.title}, datasets by falling average degree.", blocks=[block])
 
 
@@ -137,7 +137,7 @@ def _tests_section(comparisons: Comparisons) -> Section | None:
         numbers = [(verdict, int(counts[verdict])) for verdict in VERDICTS if verdict in counts]
         cards.append((f"{written(model)} against {written(baseline)}", numbers))
     fold = f"All {len(table.rows)} tests" if len(table.rows) > 60 else ""
-    block = Block(table=to_html(table), notes=table.notes, summary=fold)
+    block = Block(table=to_html(table, notes=False), notes=table.notes, summary=fold)
     return Section(
         "tests", "Tests", "Each model against its baseline, run by run on the same seeds.", cards, [block]
     )
@@ -158,7 +158,7 @@ def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | 
     )
     blocks = [
         _figure(lambda: trend_figure(found), "trend", caption),
-        Block(table=to_html(table), notes=table.notes),
+        Block(table=to_html(table, notes=False), notes=table.notes),
     ]
     return Section(
         "trend", "Degree trend", "Improvement over the baseline against the average degree.", blocks=blocks
@@ -222,7 +222,7 @@ def _paper_section(selection: Selection) -> Section | None:
     table = paper.paper_table(beside, selection.variants)
     caption = "Ours minus published. Colour: in published standard deviations. Numbers: in points."
     figure = _figure(lambda: paper.paper_figure(beside, selection), "paper", caption)
-    details = Block(table=to_html(table), notes=table.notes, summary=f"All {len(beside)} cells")
+    details = Block(table=to_html(table, notes=False), notes=table.notes, summary=f"All {len(beside)} cells")
     return Section("paper", "Beside the paper", blocks=[figure, details])
 
 
@@ -240,14 +240,16 @@ def _runs_section(results: Results) -> Section:
     table = Table(
         "Runs without a result", ["Run"], ["State", "Detail"], rows, notes, problems, left=("State", "Detail")
     )
-    return Section("runs", "Runs", lead, blocks=[Block(table=to_html(table), notes=notes)])
+    return Section("runs", "Runs", lead, blocks=[Block(table=to_html(table, notes=False), notes=notes)])
 
 
 def _setup_section(results: Results, selection: Selection) -> Section:
     blocks = []
     if selection.over:
         table = _choices_table(selection)
-        blocks.append(Block(table=to_html(table), notes=table.notes, summary="Chosen configurations"))
+        blocks.append(
+            Block(table=to_html(table, notes=False), notes=table.notes, summary="Chosen configurations")
+        )
     for sweep in results.sweeps:
         if sweep.grid:
             text = yaml.safe_dump(sweep.grid, sort_keys=False, allow_unicode=True)

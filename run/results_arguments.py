@@ -63,7 +63,7 @@ def add_tests(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def reported_errors() -> Iterator[None]:
-    """Errors of the analysis, and a missing extra, as messages to the user."""
+    """Errors of the analysis and of files, and a missing extra, as messages to the user."""
     try:
         from lcat_analysis.errors import AnalysisError
     except ModuleNotFoundError as error:
@@ -72,6 +72,8 @@ def reported_errors() -> Iterator[None]:
         yield
     except AnalysisError as error:
         raise UserError(str(error)) from error
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}") from error
     except ModuleNotFoundError as error:
         if error.name not in ("matplotlib", "statsmodels", "jinja2"):
             raise
@@ -145,11 +147,8 @@ def emit_table(table: Table, args: argparse.Namespace, name: str) -> None:
 
 
 def write_text(target: Path, text: str) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write {target}: {error.strerror}") from error
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
     print(f"wrote {target}")
 
 

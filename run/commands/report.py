@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lcat_run.errors import UserError
 from lcat_run.results_arguments import add_results, find_results, reported_errors
 
 HELP = "write one self-contained HTML file with tables, tests, trend, λ, curves, status and configuration"
@@ -41,9 +40,5 @@ def execute(args: argparse.Namespace) -> None:
         folder = find_results(args.results)
         target = args.output or folder
         target = target if target.suffix and not target.is_dir() else target / "report.html"
-        results = load(folder)
-        try:
-            written = write_report(results, target, metric=args.metric, over=args.over, margin=args.margin)
-        except OSError as error:
-            raise UserError(f"cannot write {target}: {error.strerror}") from error
-        print(f"wrote {written}")
+        write_report(load(folder), target, metric=args.metric, over=args.over, margin=args.margin)
+        print(f"wrote {target}")

@@ -95,6 +95,8 @@ def test_the_report_goes_beside_the_results_or_where_asked(tmp_path, capsys):
         (["compare", "real", "--baseline", "cat"], "--baseline expects MODEL=BASELINE"),
         (["compare", "real", "--alpha", "2"], "alpha must lie between 0 and 1"),
         (["table", "real", "-o", "t.doc"], "cannot tell the format of t.doc"),
+        (["table", "real", "-o", "file/t.md"], "file: File exists"),
+        (["report", "real", "-o", "file/r.html"], "file: File exists"),
         (["trend"], "expected either RESULTS or --published"),
         (["plot", "real", "noise"], "no level of noise varies"),
         (["plot", "real", "csbm"], "not a CSBM sweep"),
@@ -104,6 +106,7 @@ def test_the_report_goes_beside_the_results_or_where_asked(tmp_path, capsys):
 )
 def test_a_mistake_ends_with_status_2_and_one_message(workplace, capsys, arguments, message):
     Path("empty").mkdir()
+    Path("file").touch()
     assert main(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

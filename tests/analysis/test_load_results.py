@@ -112,6 +112,26 @@ def test_a_grid_that_is_not_yaml_is_an_error_that_names_the_file(tmp_path):
         load(folder)
 
 
+def test_a_sweep_json_that_cannot_be_read_is_named(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    (folder / "sweep.json").write_text('{"created": ')
+    with pytest.raises(AnalysisError, match=r"sweep.json is not valid"):
+        load(folder)
+
+
+def test_a_list_of_runs_that_cannot_be_read_is_named_with_its_line(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    (folder / "runs.jsonl").write_text('{"run_id": "a"}\n{"run')
+    with pytest.raises(AnalysisError, match=r"runs.jsonl, line 2: expected a JSON object"):
+        load(folder)
+
+
+def test_a_lambda_table_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "lambdas.csv").write_text("")
+    with pytest.raises(AnalysisError, match=r"lambdas.csv is not a table of λ"):
+        read_lambdas(tmp_path)
+
+
 def test_histories_are_read_when_asked_for(results):
     runs = results.runs.set_index("model")
     path = runs.loc["lcat", "path"].iloc[0]
