@@ -19,7 +19,7 @@ import pandas as pd
 from lcat_analysis.errors import AnalysisError, nearest
 from lcat_analysis.metrics import lower_is_better
 from lcat_analysis.models import default_baselines, written
-from lcat_analysis.paired import POWER, paired_test
+from lcat_analysis.paired import paired_test
 from lcat_analysis.select import Selection
 
 FAMILIES = ("all", "dataset", "model")
@@ -135,36 +135,37 @@ def _compare_model(
         row = {"model": model, "baseline": baseline, "dataset": dataset}
         row |= dict(zip(selection.variants, variant, strict=True))
         try:
-            other = _baseline_values(selection, model, baseline, dataset, variant)
+            other, remark = _baseline_values(selection, baseline, dataset, variant)
             row |= {"model_mean": values.mean(), "baseline_mean": other.mean()}
             _check_pairing(model, values, baseline, other)
             test = asdict(paired_test(values, other.loc[values.index], alpha=alpha, margin=margin))
-            rows.append(row | test | {"verdict": "", "note": _describe(test)})
+            rows.append(row | test | {"verdict": "", "note": _describe(test) or remark})
         except AnalysisError as error:
             rows.append(row | {"n": 0, "verdict": "refused", "note": str(error)})
     return rows
 
 
 def _baseline_values(
-    selection: Selection, model: str, baseline: str, dataset: str, variant: Sequence[object]
-) -> pd.Series:
-    """The baseline's runs under the same variant, or under the only one that agrees in ``match``."""
-    same = selection.values(baseline, dataset, variant)
-    if len(same):
-        return same
+    selection: Selection, baseline: str, dataset: str, variant: Sequence[object]
+) -> tuple[pd.Series, str]:
+    """The baseline's runs under the same variant, and a remark when it differs.
+
+    It may differ in a hyperparameter of which the baseline has one value only (GCN has one head), unless the
+    grid's ``match`` forbids it.
+    """
     runs = selection.runs[(selection.runs["model"] == baseline) & (selection.runs["dataset"] == dataset)]
+    strict = selection.varied.get(baseline, set()) | set(selection.match)
+    shared = {key: value for key, value in zip(selection.variants, variant, strict=True) if key in strict}
+    for key, value in shared.items():
+        runs = runs[runs[key] == value]
     if runs.empty:
-        raise AnalysisError(f"{written(baseline)} has no finished run on {dataset}")
-    own = selection.runs[(selection.runs["model"] == model) & (selection.runs["dataset"] == dataset)]
-    for key, value in zip(selection.variants, variant, strict=True):
-        own = own[own[key] == value]
-    for key in selection.match:
-        runs = runs[runs[key] == own[key].iloc[0]]
-    candidates = runs[selection.variants].drop_duplicates() if selection.variants else runs.iloc[:0]
-    if len(candidates) != 1:
-        setting = ", ".join(f"{k} = {v}" for k, v in zip(selection.variants, variant, strict=True))
-        raise AnalysisError(f"{written(baseline)} has no finished run on {dataset} with {setting}")
-    return selection.values(baseline, dataset, tuple(candidates.iloc[0]))
+        setting = ", ".join(f"{key} = {value}" for key, value in shared.items())
+        where = f"{dataset} with {setting}" if setting else dataset
+        raise AnalysisError(f"{written(baseline)} has no finished run on {where}")
+    found = dict(zip(selection.variants, runs[selection.variants].iloc[0], strict=True))
+    other = [f"{k} = {found[k]}" for k, v in zip(selection.variants, variant, strict=True) if found[k] != v]
+    remark = f"baseline with {', '.join(other)}" if other else ""
+    return selection.values(baseline, dataset, tuple(found.values())), remark
 
 
 def _check_pairing(model: str, values: pd.Series, baseline: str, other: pd.Series) -> None:
@@ -225,6 +226,3 @@ def _decide(table: pd.DataFrame, metric: str, alpha: float, margin: float) -> pd
         else:
             table.loc[index, "verdict"] = "equivalent" if row["p_equivalent"] < alpha else "undetermined"
     return table
-
-
-__all__ = ["ALPHA", "FAMILIES", "MARGIN", "POWER", "Comparisons", "compare"]

@@ -32,13 +32,18 @@ PROBLEM_COLUMNS = ("sweep", "run_id", "state", "detail", "path")
 
 @dataclass
 class Sweep:
-    """One folder of runs: what was asked for (``grid``) and with which versions (``info``)."""
+    """One folder of runs: its grid, its versions (``info``), and the runs asked for, a dict each."""
 
     name: str
     path: Path
     grid: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
-    expected: int | None = None
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def expected(self) -> int | None:
+        """How many runs the grid asks for, where the sweep has written them down."""
+        return len(self.asked) or None
 
 
 @dataclass
@@ -235,11 +240,10 @@ def _missing_runs(sweep: Sweep, known: set[str]) -> list[dict]:
     path = sweep.path / "runs.jsonl"
     if not path.exists():
         return []
-    expected = read_json_lines(path)
-    sweep.expected = len(expected)
+    sweep.asked = read_json_lines(path)
     return [
         _problem(sweep, str(run["run_id"]), "missing", "asked for by the grid, never started", None)
-        for run in expected
+        for run in sweep.asked
         if str(run["run_id"]) not in known
     ]
 

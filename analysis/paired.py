@@ -31,7 +31,8 @@ class PairedTest:
             None when the differences are constant and so say nothing of their spread.
         p_equivalent: two one-sided t-tests against ±margin; small means: no further apart than the margin.
         constant: all differences are equal. Then a t-test has no spread to work with (t = ±inf, p = 0
-            whatever the number of pairs), and ``p`` is the exact signed-rank p instead, 2^(1−n).
+            whatever the number of pairs), and ``p`` is the exact signed-rank p instead, 2^(1−n); so is
+            ``p_equivalent``, one-sided.
     """
 
     n: int
@@ -114,6 +115,7 @@ def _signed_rank_p(differences: np.ndarray) -> float:
 
 def _constant(n: int, difference: float, p_wilcoxon: float, margin: float) -> PairedTest:
     infinite = math.copysign(math.inf, difference) if difference else 0.0
+    # One-sided exact signed-rank tests against ±margin: all differences lie on the same side of both.
     return PairedTest(
         n=n,
         difference=difference,
@@ -125,7 +127,7 @@ def _constant(n: int, difference: float, p_wilcoxon: float, margin: float) -> Pa
         p_wilcoxon=p_wilcoxon,
         effect_size=infinite,
         detectable=None,
-        p_equivalent=0.0 if abs(difference) < margin else 1.0,
+        p_equivalent=0.5**n if abs(difference) < margin else 1.0,
         constant=True,
     )
 

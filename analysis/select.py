@@ -31,6 +31,9 @@ class Selection:
             noise…).
         models: in table order.
         datasets: by falling average degree; the unknown ones last.
+        match: hyperparameters that a model and its baseline must share.
+        axes: the grid's axes, for the order of their values.
+        varied: model → the variants of which it has, or should have, several values.
     """
 
     runs: pd.DataFrame
@@ -43,6 +46,7 @@ class Selection:
     datasets: list[str]
     match: list[str]
     axes: dict[str, list]
+    varied: dict[str, set[str]]
 
     def values(self, model: str, dataset: str, variant: Sequence[object] = ()) -> pd.Series:
         """The test metric of one cell, indexed by (split_seed, seed)."""
@@ -88,7 +92,7 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
         name = by_declared.removeprefix("val.")
         metric = name if name in results.metrics else first_metric(results.metrics)
     check_metric(metric, results.metrics)
-    over = _check_over(results, declared["over"] if over is None else list(over))
+    over = declared["over"] if over is None else _check_over(results, over)
     varying = varying_parameters(results)
     over = [key for key in over if key in varying]
     by = by_declared if by_declared.startswith("val.") else f"val.{metric}"
@@ -113,6 +117,7 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
         datasets=_datasets_by_degree(picked),
         match=[key for key in results.grid["match"] if key in picked],
         axes=results.grid["axes"],
+        varied=_varied(results, picked, variants),
     )
 
 
@@ -121,6 +126,18 @@ def varying_parameters(results: Results) -> list[str]:
     keys = [key for key in results.param_keys if key not in REPEATED]
     grouped = results.runs.groupby(["model", "dataset"], sort=False)
     return [key for key in keys if grouped[key].nunique(dropna=False).max() > 1]
+
+
+def _varied(results: Results, runs: pd.DataFrame, variants: list[str]) -> dict[str, set[str]]:
+    """Of each model the variants with several values, counting runs that are asked for and not finished."""
+    asked = [run for sweep in results.sweeps for run in sweep.asked]
+    found = {}
+    for model, own in runs.groupby("model"):
+        params = [run.get("params") or {} for run in asked if run.get("model") == model]
+        found[str(model)] = {
+            key for key in variants if len({*own[key], *(p[key] for p in params if key in p)}) > 1
+        }
+    return found
 
 
 def sort_key(value: object) -> tuple:

@@ -167,8 +167,8 @@ def test_model_and_baseline_share_the_number_of_heads(tmp_path):
     assert row["difference"] == pytest.approx(expected.mean())
 
 
-def heads_sweep(tmp_path: Path, match: tuple[str, ...]):
-    """cat with 1 and 8 heads, its baseline gcn with 1 head only."""
+def heads_sweep(tmp_path: Path, match: tuple[str, ...], asked: bool):
+    """cat with 1 and 8 heads; gcn with 8 heads either not asked for, or asked for and not finished."""
     sweep = FakeSweep(
         models=("gcn", "cat"), datasets=("Cora",), seeds=3, histories=False, over=(), match=match,
         axes={"lcat.heads": [1, 8]},
@@ -176,17 +176,28 @@ def heads_sweep(tmp_path: Path, match: tuple[str, ...]):
     folder = write_sweep(tmp_path, sweep)
     for path in load(folder).runs.query("model == 'gcn' and `lcat.heads` == 8")["path"]:
         Path(path, "result.json").unlink()
-    return compare(select(load(folder)), {"cat": "gcn"}).table.set_index("lcat.heads")["verdict"]
+    if not asked:
+        (folder / "runs.jsonl").unlink()
+    return compare(select(load(folder)), {"cat": "gcn"}).table.set_index("lcat.heads")
 
 
-def test_a_baseline_with_a_single_variant_serves_all(tmp_path):
-    assert "refused" not in set(heads_sweep(tmp_path, ()))
+def test_a_baseline_with_a_single_variant_serves_all_and_says_so(tmp_path):
+    table = heads_sweep(tmp_path, (), asked=False)
+    assert "refused" not in set(table["verdict"])
+    assert table.loc[8, "note"] == "baseline with lcat.heads = 1"
 
 
 def test_a_declared_match_forbids_a_baseline_with_other_heads(tmp_path):
-    verdicts = heads_sweep(tmp_path, ("lcat.heads",))
-    assert verdicts[8] == "refused"
-    assert verdicts[1] != "refused"
+    table = heads_sweep(tmp_path, ("lcat.heads",), asked=False)
+    assert (table.loc[8, "verdict"], table.loc[8, "note"]) == (
+        "refused",
+        "GCN has no finished run on Cora with lcat.heads = 8",
+    )
+    assert table.loc[1, "verdict"] != "refused"
+
+
+def test_a_baseline_that_is_not_finished_is_not_replaced_by_another_variant(tmp_path):
+    assert heads_sweep(tmp_path, (), asked=True).loc[8, "verdict"] == "refused"
 
 
 def test_a_missing_baseline_is_an_error_with_the_nearest_name(selection):

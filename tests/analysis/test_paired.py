@@ -79,7 +79,14 @@ def test_the_detectable_difference_is_the_effect_times_the_spread():
 def test_identical_runs_are_no_difference_at_all():
     test = paired_test([90.0, 91.0, 92.0], [90.0, 91.0, 92.0])
     assert (test.difference, test.t, test.p, test.p_wilcoxon, test.effect_size) == (0, 0, 1, 1, 0)
-    assert (test.constant, test.detectable, test.p_equivalent) == (True, None, 0)
+    assert (test.constant, test.detectable) == (True, None)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(2, 0.25), (5, 1 / 32)])
+def test_constant_differences_within_the_margin_need_five_seeds_to_be_equivalent(n, expected):
+    test = paired_test([90.2] * n, [90.0] * n, margin=0.5)
+    assert test.p_equivalent == pytest.approx(expected)
+    assert paired_test([91.0] * n, [90.0] * n, margin=0.5).p_equivalent == 1
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 6, 10])
