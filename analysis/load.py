@@ -53,9 +53,9 @@ class Results:
     Attributes:
         runs: a row a finished run; metrics are columns such as ``test.accuracy`` (fractions),
             hyperparameters are columns named by their key (``optim.base_lr``).
-        problems: a row for each run that gave no result: ``state`` is failed, unfinished, broken, missing
-            or diverged. A diverged run is finished, so it is in ``runs`` too, with a metric that is not a
-            number.
+        problems: a row for each run that gave no result: ``state`` is failed, unfinished, broken, missing,
+            superseded (by a changed grid) or diverged. A diverged run is finished, so it is in ``runs``
+            too, with a metric that is not a number.
         sweeps: the folders that were read.
         param_keys: the columns of ``runs`` that are hyperparameters.
     """
@@ -81,9 +81,9 @@ class Results:
         for sweep in self.sweeps:
             compare.update(_mapping(sweep.grid.get("compare")))
             select = _mapping(sweep.grid.get("select"))
-            over += [key for key in select.get("over") or [] if key not in over]
+            over += [key for key in _keys(sweep.grid, select.get("over")) if key not in over]
             by = by or select.get("by")
-            match += [key for key in sweep.grid.get("match") or [] if key not in match]
+            match += [key for key in _keys(sweep.grid, sweep.grid.get("match")) if key not in match]
             models += [str(model) for model in sweep.grid.get("models") or {} if str(model) not in models]
             for key, values in _mapping(sweep.grid.get("axes")).items():
                 known = axes.setdefault(key, [])
@@ -157,18 +157,19 @@ def _read_mapping(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
 
 def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[dict]]:
     rows, problems = [], []
+    listed = read_json_lines(path) if (path := sweep.path / "runs.jsonl").exists() else []
+    sweep.asked = [run for run in listed if run.get("in_grid", True)]
+    earlier = {str(run["run_id"]) for run in listed if not run.get("in_grid", True)}
     for run_dir in run_dirs:
+        if run_dir.name in earlier:
+            detail = "asked for by an earlier version of the grid, left out"
+            problems.append(_problem(sweep, run_dir.name, "superseded", detail, run_dir))
+            continue
         try:
             row = _read_run(run_dir)
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-        ) as error:  # a file, but not what a run writes
-            problems.append(
-                _problem(sweep, run_dir.name, "broken", f"{type(error).__name__}: {error}", run_dir)
-            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:  # not what a run writes
+            detail = f"{type(error).__name__}: {error}"
+            problems.append(_problem(sweep, run_dir.name, "broken", detail, run_dir))
             continue
         if row is None:
             state, detail = _why_unfinished(run_dir)
@@ -176,15 +177,10 @@ def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[di
             continue
         row["sweep"] = sweep.name
         rows.append(row)
-        nan = [
-            name
-            for name, value in row["metrics"].items()
-            if not math.isfinite(value) and not name.startswith("train")
-        ]
-        if nan:
-            problems.append(
-                _problem(sweep, row["run_id"], "diverged", f"not a number: {', '.join(nan)}", run_dir)
-            )
+        scored = {name: v for name, v in row["metrics"].items() if not name.startswith("train.")}
+        if nan := [name for name, value in scored.items() if not math.isfinite(value)]:
+            detail = f"not a number: {', '.join(nan)}"
+            problems.append(_problem(sweep, row["run_id"], "diverged", detail, run_dir))
     problems += _missing_runs(sweep, {row["run_id"] for row in rows} | {p["run_id"] for p in problems})
     return rows, problems
 
@@ -196,7 +192,6 @@ def _read_run(run_dir: Path) -> dict | None:
     except FileNotFoundError:
         return read_graphgym_run(run_dir)
     dataset = result["dataset"]
-    timing = result.get("timing") or {}
     metrics = {}
     for split in SPLITS:
         for name, value in (result.get(split) or {}).items():
@@ -212,7 +207,7 @@ def _read_run(run_dir: Path) -> dict | None:
         "split_seed": int(result.get("split_seed") or 0),
         "best_epoch": result.get("best_epoch"),
         "test_epoch": result.get("best_epoch"),
-        "seconds": _seconds(timing),
+        "seconds": _number((result.get("timing") or {}).get("seconds")),
         "lambdas": result.get("lambdas"),
         "extra": result.get("extra"),
         "path": str(run_dir),
@@ -237,10 +232,6 @@ def _why_unfinished(run_dir: Path) -> tuple[str, str]:
 
 
 def _missing_runs(sweep: Sweep, known: set[str]) -> list[dict]:
-    path = sweep.path / "runs.jsonl"
-    if not path.exists():
-        return []
-    sweep.asked = read_json_lines(path)
     return [
         _problem(sweep, str(run["run_id"]), "missing", "asked for by the grid, never started", None)
         for run in sweep.asked
@@ -275,11 +266,14 @@ def _scalar(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def _seconds(timing: dict[str, Any]) -> float:
-    for key in ("seconds", "total", "wall", "train"):
-        if isinstance(timing.get(key), int | float):
-            return float(timing[key])
-    return math.nan
+def _keys(grid: dict[str, Any], names: list[str] | None) -> list[str]:
+    """Axes by their hyperparameters: an axis of mappings has a name of its own and sets several keys."""
+    keys = []
+    for name in names or []:
+        values = _mapping(grid.get("axes")).get(name)
+        mappings = [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+        keys += [key for value in mappings for key in value] or [name]
+    return list(dict.fromkeys(keys))
 
 
 def _number(value: Any) -> float:

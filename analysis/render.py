@@ -165,7 +165,8 @@ def to_terminal(table: Table, *, colour: bool = False, width: int | None = None)
     for block in _blocks(sizes, width - sum(label_width) - 2 * len(label_width)):
         lines.append("")
         lines += _terminal_block(table, texts, block, label_width, sizes)
-    marked = any(cell.mark or cell.best for row in table.rows for cell in row.cells)
+    numbers = [cell for row in table.rows for cell in row.cells if cell.sort is not None]
+    marked = any(cell.mark or cell.best for cell in numbers)
     legend = ["In plain text: * better, ▼ worse, _…_ best."] if marked and not colour else []
     wrapped = [textwrap.fill(note, max(width, 40), subsequent_indent="  ") for note in table.notes]
     return "\n".join([*lines, "", *wrapped, *legend]) + "\n"
@@ -198,6 +199,8 @@ def _terminal_block(
 
 def _terminal_text(cell: Cell, colour: bool) -> str:
     worse = "▼" if cell.mark == "worse" else ""
+    if not colour and cell.sort is None:  # a word such as "better" says it itself
+        return cell.text
     if not colour:
         better = "*" if cell.mark == "better" else ""
         return (f"_{cell.text}_" if cell.best else cell.text) + better + worse

@@ -62,9 +62,8 @@ class Section:
 
 def write_report(results: Results, target: Path, **options: object) -> Path:
     """Write the report to the file ``target`` and return it; options as for `render_report`."""
-    page = render_report(results, **options)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page, encoding="utf-8")
+    target.write_text(render_report(results, **options), encoding="utf-8")
     return target
 
 

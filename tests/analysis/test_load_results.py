@@ -112,6 +112,27 @@ def test_a_grid_that_is_not_yaml_is_an_error_that_names_the_file(tmp_path):
         load(folder)
 
 
+def test_runs_of_an_earlier_version_of_the_grid_are_left_out_and_named(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+    lines[0]["in_grid"] = False
+    (folder / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    results = load(folder)
+    assert results.counts() == {"done": 5, "superseded": 1}
+    assert lines[0]["run_id"] not in set(results.runs["run_id"])
+    assert results.sweeps[0].expected == 5
+
+
+def test_an_axis_of_mappings_stands_for_the_keys_it_sets(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    text = (folder / "grid.yaml").read_text().split("axes:")[0]
+    text += "axes: {size: [{gnn.dim_inner: 32, lcat.heads: 4}, {gnn.dim_inner: 8, lcat.heads: 1}]}\n"
+    (folder / "grid.yaml").write_text(text + "select: {over: [size]}\nmatch: [size, optim.base_lr]\n")
+    grid = load(folder).grid
+    assert grid["select"]["over"] == ["gnn.dim_inner", "lcat.heads"]
+    assert grid["match"] == ["gnn.dim_inner", "lcat.heads", "optim.base_lr"]
+
+
 def test_a_sweep_json_that_cannot_be_read_is_named(tmp_path):
     folder = write_sweep(tmp_path, SMALL)
     (folder / "sweep.json").write_text('{"created": ')
