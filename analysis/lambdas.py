@@ -24,8 +24,10 @@ MAX_POINTS = 200  # a line of more points looks the same and makes a file of meg
 
 
 def learned_runs(selection: Selection) -> pd.DataFrame:
-    """The chosen runs that learned a λ."""
-    return selection.runs[[bool(value) for value in selection.runs["lambdas"].map(_present)]]
+    """The chosen runs of models that learned a λ; fixed λ are recorded too, the same everywhere."""
+    runs = selection.runs[selection.runs["lambdas"].map(_present).astype(bool)]
+    learned = [model for model, own in runs.groupby("model") if _differ(own["lambdas"])]
+    return runs[runs["model"].isin(learned)]
 
 
 def final_lambdas(selection: Selection) -> pd.DataFrame:
@@ -136,6 +138,12 @@ def _panel_name(panel: Sequence[object], variants: Sequence[str]) -> str:
     model, dataset, *values = panel
     settings = [f"{KEY_NAMES.get(k, k)} {show(v)}" for k, v in zip(variants, values, strict=True)]
     return f"{written(str(model))}, {', '.join(settings) or dataset}"
+
+
+def _differ(recorded: pd.Series) -> bool:
+    values = np.concatenate([np.asarray(value, dtype=float).reshape(-1, 2) for value in recorded])
+    values = values.round(6)  # a fixed 0.5 is stored in single precision
+    return bool(np.ptp(values, axis=0).any()) or not set(values[0]) <= {0.0, 0.5, 1.0}
 
 
 def _present(value: object) -> bool:

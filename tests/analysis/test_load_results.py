@@ -158,7 +158,7 @@ def test_histories_are_read_when_asked_for(results):
     path = runs.loc["lcat", "path"].iloc[0]
     assert list(read_history(path, "test")["epoch"]) == list(range(12))
     assert set(read_lambdas(path)["layer"]) == {0, 1, 2, 3}
-    assert read_lambdas(runs.loc["gat", "path"].iloc[0]).empty
+    assert read_lambdas(runs.loc["cat", "path"].iloc[0]).empty
 
 
 def test_ten_thousand_runs_load_in_under_ten_seconds(tmp_path):
