@@ -1,5 +1,5 @@
-"""GraphGym's registries: configuration, layers, optimizers. Importing this registers everything."""
+"""GraphGym's registries: configuration, layers, network, loader, optimizers. Importing this registers everything."""
 
-from graphgym_lcat.gym import config, layers, optimizer
+from graphgym_lcat.gym import config, layers, loader, network, optimizer
 
-__all__ = ["config", "layers", "optimizer"]
+__all__ = ["config", "layers", "loader", "network", "optimizer"]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +66,13 @@ _LAMBDA = Range(
 )
 _UNIT = _number(0, 1, "a number in [0, 1]")
 
+_TEXT = Range("text", lambda v: isinstance(v, str))
+_SECONDS = _number(0, math.inf, "a number of at least 0")
+_POSITIVE = Range("a positive number", lambda v: _is_number(v) and v > 0)
+
+LOOPS = ("train", "csbm")
+NORMS = ("batch", "layer")
+
 KEYS = (
     Key("lcat.score", "gat", "Score of the attention.", _one_of(SCORES)),
     Key("lcat.lambda1", None, "Weight of attention against convolution: 0 is a GCN.", _LAMBDA),
@@ -72,13 +80,32 @@ KEYS = (
     Key("lcat.lambda_per_head", False, "Learn one pair of λ per head instead of one per layer.", _FLAG),
     Key("lcat.heads", 1, "Heads of a layer; gnn.dim_inner is their total width.", _whole(1)),
     Key(
-        "lcat.score_weights", "shared", "Weights of the score: those of the layer, or its own.", _one_of(SCORE_WEIGHTS)
+        "lcat.score_weights", "shared", "Weights of the score: the layer's own values', or others.", _one_of(SCORE_WEIGHTS)
     ),
     Key("lcat.init", "uniform", "Initial weights: Glorot uniform, or Glorot normal with gain √2.", _one_of(INITS)),
     Key("lcat.negative_slope", 0.2, "Slope of the score's LeakyReLU.", _UNIT),
     Key("lcat.dropout", 0.0, "Dropout probability of the attention coefficients.", _UNIT),
     Key("lcat.edge_dim", 0, "Size of the edge features that the score uses; 0 uses none.", _whole(0)),
     Key("lcat.backend", "auto", "How attention is computed.", _one_of(BACKENDS)),
+    Key("lcat.norm", "batch", "The normalisation that gnn.batchnorm: true switches on (model.type: lcat).", _one_of(NORMS)),
+    Key("lcat.loop", "train", "What a run does: train a network, or one point of the synthetic experiment.", _one_of(LOOPS)),
+    Key("lcat.patience", 0, "Stop after so many epochs without a better validation metric; 0 never stops.", _whole(0)),
+    Key("lcat.checkpoint_seconds", 20.0, "Time between two checkpoints of a run.", _SECONDS),
+    Key("lcat.log_every", 100, "Without a terminal, print a line every so many epochs; 0 prints none.", _whole(0)),
+    Key("lcat.save_predictions", False, "Write the outputs of the best epoch to predictions.npz.", _FLAG),
+    Key("lcat.save_model", False, "Write the weights of the best epoch to model.pt.", _FLAG),
+    Key("dataset.label", "", "Name of the dataset in tables, if not dataset.name.", _TEXT),
+    Key("dataset.split_seed", 0, "Seed of a random split, apart from the seed of the weights.", _whole(0)),
+    Key("dataset.split_index", 0, "Column of two-dimensional public masks.", _whole(0)),
+    Key("dataset.split_file", "", "An .npz or .json file with train, val and test, for dataset.split_mode: file.", _TEXT),
+    Key("dataset.row_normalize", False, "Scale every node's features to sum 1.", _FLAG),
+    Key("block_model.num_nodes", 1000, "Generated graph: nodes.", _whole(2)),
+    Key("block_model.num_classes", 5, "Generated graph: classes, of equal size.", _whole(2)),
+    Key("block_model.num_features", 32, "Generated graph: features.", _whole(1)),
+    Key("block_model.avg_degree", 10.0, "Generated graph: edges per node, both directions counted.", _POSITIVE),
+    Key("block_model.homophily", 0.4, "Generated graph: share of edges inside a class.", _UNIT),
+    Key("block_model.signal", 1.5, "Generated graph: length of a class mean, in units of the noise.", _SECONDS),
+    Key("block_model.seed", 0, "Generated graph: seed of nodes, edges and features.", _whole(0)),
 )
 
 
@@ -95,14 +122,18 @@ def check_lcat_config(cfg: CfgNode) -> None:
     """Raises ``ValueError`` for the first key of this package whose value is out of its range."""
     for key in KEYS:
         group, name = key.name.split(".")
-        value = cfg[group][name]
-        if not key.range.contains(value):
-            close = difflib.get_close_matches(str(value), key.range.choices, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ValueError(f"`{key.name}` must be {key.range.text}, got {value!r}{hint}")
+        check_value(key, cfg[group][name])
+
+
+def check_value(key: Key, value: Any) -> None:
+    """Raises ``ValueError`` if ``value`` is out of the key's range."""
+    if not key.range.contains(value):
+        close = difflib.get_close_matches(str(value), key.range.choices, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"`{key.name}` must be {key.range.text}, got {value!r}{hint}")
 
 
 register_once(config_dict, "lcat", add_lcat_config)
 # GraphGym has set its defaults before a plugin can be imported, and a stock main.py never sets them again.
-if "lcat" not in cfg:
+if "lcat" not in cfg:  # importing again must not undo what a user has set
     add_lcat_config(cfg)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -64,10 +65,11 @@ class Interpolation(Module):
         lambda2 = self.fixed2 if self.y is None else torch.sigmoid(10 ** (_MIRROR - self.y) - _OFFSET)
         return lambda1, lambda2
 
-    @torch.no_grad()
     def lambdas(self) -> Lambdas:
         """The values as plain numbers."""
-        return Lambdas(*(_plain(value) for value in self.forward()))
+        lambda1 = self.fixed1 if self.x is None else _plain(_sigmoid(10**x - _OFFSET) for x in self.x.tolist())
+        lambda2 = self.fixed2 if self.y is None else _plain(_sigmoid(10 ** (_MIRROR - y) - _OFFSET) for y in self.y.tolist())
+        return Lambdas(lambda1, lambda2)
 
     def extra_repr(self) -> str:
         return describe(self)
@@ -83,7 +85,10 @@ def describe(interpolation: Interpolation) -> str:
     return ", ".join(parts)
 
 
-def _plain(value: Tensor | float) -> float | tuple[float, ...]:
-    if isinstance(value, float):
-        return value
-    return value.item() if value.numel() == 1 else tuple(value.tolist())
+def _sigmoid(z: float) -> float:
+    return 1 / (1 + math.exp(-z)) if z > -700 else 0.0
+
+
+def _plain(values: Iterable[float]) -> float | tuple[float, ...]:
+    values = tuple(values)
+    return values[0] if len(values) == 1 else values

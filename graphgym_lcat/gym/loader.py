@@ -1,0 +1,76 @@
+"""The dataset that the configuration asks for, split, and the loader through which GraphGym finds it."""
+
+from __future__ import annotations
+
+import functools
+
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.register import loader_dict
+
+from graphgym_lcat.data.datasets import EMBEDDED, load_dataset
+from graphgym_lcat.data.errors import unknown_name
+from graphgym_lcat.data.registry import DATASETS
+from graphgym_lcat.data.splits import apply_split
+from graphgym_lcat.gym.registration import register_once
+
+# GraphGym's default is the last choice of ours, so it does not count as a wish.
+_GRAPHGYM_DIR = "./datasets"
+_STOCK_WITH_MASKS = ("Cora", "CiteSeer", "PubMed")
+
+
+@functools.lru_cache(maxsize=2)
+def _load(name: str, data_dir: str | None, sparse: bool, normalize_rows: bool, parameters: tuple) -> Data:
+    """A sweep runs many models on one dataset, one after the other: keep it, and with it the graph's layout."""
+    return load_dataset(name, data_dir, sparse=sparse, normalize_rows=normalize_rows, **dict(parameters))
+
+
+def known_datasets() -> list[str] | None:
+    """Names that can be loaded; None where another plugin's loader may know more."""
+    return None if set(loader_dict) - {"lcat"} else [*DATASETS, *EMBEDDED]
+
+
+def load_graph(sparse: bool = True) -> Data:
+    """The graph of ``cfg.dataset``, with ``train_mask``, ``val_mask`` and ``test_mask``."""
+    dataset = cfg.dataset
+    if dataset.name in DATASETS or dataset.name in EMBEDDED:
+        data_dir = None if dataset.dir == _GRAPHGYM_DIR else dataset.dir
+        parameters = dict(cfg.block_model) if dataset.name == "BlockModel" else {}
+        data = _load(dataset.name, data_dir, sparse, dataset.row_normalize, tuple(sorted(parameters.items())))
+    else:
+        data = _load_from_other_plugins()
+    return apply_split(
+        data.__copy__(),
+        dataset.split_mode,
+        split_seed=dataset.split_seed,
+        ratios=dataset.split,
+        index=dataset.split_index,
+        path=dataset.split_file,
+    )
+
+
+def _load_from_other_plugins() -> Data:
+    for name, loader in loader_dict.items():
+        dataset = None if name == "lcat" else loader(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
+        if dataset is not None:
+            return dataset[0]
+    raise unknown_name("dataset", cfg.dataset.name, [*DATASETS, *EMBEDDED])
+
+
+class SingleGraph(InMemoryDataset):
+    """One graph as the dataset that GraphGym expects."""
+
+    def __init__(self, data: Data):
+        super().__init__()
+        self.data, self.slices = self.collate([data])
+
+
+def load_for_graphgym(format: str, name: str, dataset_dir: str) -> SingleGraph | None:
+    """``dataset.format: lcat`` has all our datasets with our splits; ``PyG`` those that stock GraphGym cannot split."""
+    ours = name in DATASETS or name in EMBEDDED
+    if format == "lcat" or (format == "PyG" and ours and name not in _STOCK_WITH_MASKS):
+        return SingleGraph(load_graph(sparse=False))
+    return None
+
+
+register_once(loader_dict, "lcat", load_for_graphgym)

@@ -1,0 +1,230 @@
+"""One run from its settings to ``result.json``: claims its folder, goes on from its checkpoint, tells what happened."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+from torch_geometric.graphgym.config import cfg
+from yacs.config import CfgNode
+
+from graphgym_lcat.gym.checkpoint import load_checkpoint, remove_checkpoints
+from graphgym_lcat.gym.files import read_json, write_atomically, write_json
+from graphgym_lcat.gym.settings import Settings, SettingsError, apply_settings, check_settings, default_settings
+from graphgym_lcat.gym.training import Training, TrainingFailed
+
+SCHEMA = 1
+RESULT = "result.json"
+PAUSE_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
+# Settings that do not change what a run computes.
+_FREE = ("out_dir", "run_dir", "cfg_dest", "dataset.dir", "num_threads", "print", "lcat.checkpoint_seconds", "lcat.log_every")
+
+Progress = Callable[["Training"], None]
+log = logging.getLogger("graphgym_lcat")
+
+
+class RunPaused(Exception):
+    """A signal asked the run to stop; its checkpoint is written."""
+
+
+class RunBusy(RuntimeError):
+    """Another process works on this run."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is to be run, and where.
+
+    Attributes:
+        run_dir: Its folder; the name is the run's id.
+        model: Its name in tables.
+        settings: Everything that differs from the defaults, flat, the seed included.
+        params: What a grid varies (model and axes), flat; kept in ``result.json`` for the tables.
+        threads: Of torch; None leaves them as they are.
+    """
+
+    run_dir: Path
+    model: str
+    settings: Mapping[str, Any]
+    params: Mapping[str, Any]
+    threads: int | None = None
+
+
+def is_done(run_dir: Path) -> bool:
+    """Whether the folder has a whole ``result.json``, the only proof of a finished run."""
+    result = read_json(run_dir / RESULT)
+    return isinstance(result, dict) and result.get("schema") == SCHEMA
+
+
+def execute(run: Run, on_epoch: Progress | None = None) -> dict[str, Any]:
+    """Runs, or goes on with, ``run``; returns its result. A finished run is not repeated.
+
+    Raises:
+        SettingsError: a setting cannot be.
+        RunPaused: a signal asked to stop, the checkpoint is written.
+        RunBusy: another process works on it.
+        TrainingFailed, OSError, …: the run failed; ``failed.json`` says why.
+    """
+    settings = check_settings(run.settings)
+    run.run_dir.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(run.run_dir / ".lock", timeout=0):
+            if is_done(run.run_dir):
+                remove_checkpoints(run.run_dir)
+                return read_json(run.run_dir / RESULT)
+            with _log_file(run.run_dir / "log.txt"):
+                return _execute_locked(run, settings, on_epoch)
+    except Timeout as error:
+        raise RunBusy(f"{run.run_dir} is being run by another process") from error
+
+
+def _execute_locked(run: Run, settings: Settings, on_epoch: Progress | None) -> dict[str, Any]:
+    training = None
+    try:
+        apply_settings({**settings, "run_dir": str(run.run_dir)})
+        checkpoint = _usable_checkpoint(run.run_dir, settings)
+        _set_threads(run.threads, checkpoint)
+        _write_config(run.run_dir)
+        training = Training(run.run_dir, settings)
+        training.start(checkpoint)
+        if checkpoint is not None:
+            log.info("going on after epoch %d of %d", training.epoch, training.max_epoch)
+        _train(training, on_epoch)
+        result = _result(run, settings, training)
+        write_json(run.run_dir / RESULT, result)
+        remove_checkpoints(run.run_dir)
+        log.info("done: best epoch %d, test %s", result["best_epoch"], result["test"])
+        return result
+    except RunPaused:
+        log.info("paused after epoch %d of %d", training.epoch, training.max_epoch)
+        raise
+    except Exception as error:
+        log.error("failed: %s", error)
+        _write_failure(run.run_dir, error, None if training is None else training.epoch)
+        raise
+
+
+def _train(training: Training, on_epoch: Progress | None) -> None:
+    saved = time.monotonic()
+    with _pause_requests() as requested:
+        for _ in training.epochs():
+            if on_epoch is not None:
+                on_epoch(training)
+            if requested:
+                training.save()
+                raise RunPaused
+            if time.monotonic() - saved >= cfg.lcat.checkpoint_seconds:
+                training.save()
+                saved = time.monotonic()
+
+
+@contextmanager
+def _pause_requests() -> Iterator[list[int]]:
+    """Collects SIGTERM and SIGUSR2 instead of dying by them; a cluster sends them before it kills."""
+    received: list[int] = []
+    try:
+        earlier = {number: signal.signal(number, lambda n, _: received.append(n)) for number in PAUSE_SIGNALS}
+    except ValueError:  # not in the main thread: the caller looks after signals
+        earlier = {}
+    try:
+        yield received
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def _usable_checkpoint(run_dir: Path, settings: Settings) -> dict[str, Any] | None:
+    checkpoint, complaints = load_checkpoint(run_dir)
+    for complaint in complaints:
+        log.warning("%s", complaint)
+    if checkpoint is None:
+        return None
+    defaults = default_settings()
+    then, now = ({**defaults, **s} for s in (checkpoint["settings"], settings))
+    changed = [key for key in sorted(now.keys() | then.keys()) if key not in _FREE and then.get(key) != now.get(key)]
+    if changed:
+        key = changed[0]
+        raise SettingsError(
+            f"the checkpoint in {run_dir} belongs to other settings: `{key}` is {then.get(key)!r} there and "
+            f"{now.get(key)!r} here; use another output folder, or delete the checkpoint",
+            key,
+        )
+    return checkpoint
+
+
+def _set_threads(threads: int | None, checkpoint: dict[str, Any] | None) -> None:
+    """Sums depend on the number of threads, so a run ends with the number it began with."""
+    if checkpoint is not None:
+        threads = checkpoint["threads"]
+    if threads is not None and threads != torch.get_num_threads():
+        torch.set_num_threads(threads)
+
+
+def _result(run: Run, settings: Settings, training: Training) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "run_id": run.run_dir.name,
+        "model": run.model,
+        "seed": cfg.seed,
+        "split_seed": cfg.dataset.split_seed,
+        "params": dict(run.params),
+        "settings": settings,
+        **training.finish(),
+        "versions": versions(),
+        "timing": {"seconds": training.seconds, "threads": torch.get_num_threads(), "host": platform.node()},
+    }
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were computed with."""
+    names = ("graphgym-lcat", "torch", "torch-geometric", "numpy")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+def _write_config(run_dir: Path) -> None:
+    complete = {key: value for key, value in cfg.items() if key not in ("share", "params")}
+    text = CfgNode(complete).dump()
+    write_atomically(run_dir / "config.yaml", lambda file: file.write(text.encode()))
+
+
+def _write_failure(run_dir: Path, error: Exception, epoch: int | None) -> None:
+    earlier = read_json(run_dir / "failed.json") or {}
+    content = {
+        "error": f"{type(error).__name__}: {error}",
+        "epoch": epoch,
+        "attempts": earlier.get("attempts", 0) + 1,
+        "traceback": traceback.format_exc(),
+    }
+    try:
+        write_json(run_dir / "failed.json", content)
+    except OSError as second:  # a full disk: the first error is the one to tell
+        log.error("failed.json could not be written: %s", second)
+
+
+@contextmanager
+def _log_file(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+        handler.close()
+
+
+__all__ = ["Run", "RunBusy", "RunPaused", "TrainingFailed", "execute", "is_done", "versions"]

@@ -1,0 +1,186 @@
+"""Settings of a run: flat ``{"optim.base_lr": 0.01}`` dictionaries, checked before anything starts.
+
+GraphGym's ``cfg`` is one global tree. A process that makes many runs must start each from the defaults, and a mistake should be
+told in one sentence before a dataset is opened; both are easier with flat dictionaries, which become ``cfg`` at the end.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
+from yacs.config import CfgNode
+
+from graphgym_lcat.data.splits import MODES
+from graphgym_lcat.gym.config import KEYS, check_value
+from graphgym_lcat.gym.loader import known_datasets
+
+Settings = dict[str, Any]
+
+_OUR_KEYS = {key.name: key for key in KEYS}
+_GROUPS_SET_BY_GRAPHGYM = ("share",)
+_CAT_LAYERS = ("catconv", "catpnaconv", "catgcn2conv", "catginconv")
+
+
+class SettingsError(ValueError):
+    """A key or value that cannot be: what was expected, what came, where, and the nearest right name."""
+
+    def __init__(self, message: str, key: str | None = None):
+        super().__init__(message)
+        self.key = key
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> Settings:
+    """``{"optim": {"base_lr": 0.01}}`` → ``{"optim.base_lr": 0.01}``; keys that are flat already stay so."""
+    flat: Settings = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = list(value) if isinstance(value, tuple) else value
+    return flat
+
+
+def default_settings() -> Settings:
+    """Every key with its default: GraphGym's, ours, and those of other plugins that are imported."""
+    fresh = CfgNode()
+    set_cfg(fresh)
+    defaults = flatten(fresh)
+    return {key: value for key, value in defaults.items() if key.split(".")[0] not in _GROUPS_SET_BY_GRAPHGYM}
+
+
+def read_settings(path: str | Path) -> Settings:
+    """The settings of a YAML file, checked."""
+    path = Path(path)
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"the configuration {path} cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if tree is None:
+        return {}
+    if not isinstance(tree, Mapping):
+        raise SettingsError(f"{path} must hold a mapping of keys to values, got a {type(tree).__name__}")
+    return coerce_settings(flatten(tree), where=f" in {path}")
+
+
+def parse_overrides(words: Iterable[str]) -> Settings:
+    """``["optim.base_lr", "0.005"]`` from a command line, checked."""
+    words = list(words)
+    if len(words) % 2:
+        raise SettingsError(f"settings come in pairs of a key and a value, got a last key without one: {words[-1]!r}")
+    try:
+        values = [yaml.safe_load(word) for word in words[1::2]]
+    except yaml.YAMLError as error:
+        raise SettingsError(f"a value on the command line is not valid YAML: {' '.join(str(error).split())}") from error
+    return coerce_settings(dict(zip(words[::2], values, strict=True)), where=" on the command line")
+
+
+def coerce_settings(settings: Mapping[str, Any], where: str = "", defaults: Settings | None = None) -> Settings:
+    """Settings with known keys and values of the types of the defaults."""
+    defaults = default_settings() if defaults is None else defaults
+    return {key: _coerce(key, value, where, defaults) for key, value in settings.items()}
+
+
+def _coerce(key: str, value: Any, where: str, defaults: Settings) -> Any:
+    if key not in defaults:
+        close = difflib.get_close_matches(key, defaults, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise SettingsError(f"{key!r}{where} is not a key of the configuration{hint}", key)
+    default = defaults[key]
+    if default is None or (value is None and key in _OUR_KEYS and default is None):
+        return value
+    if isinstance(default, float) and isinstance(value, str):
+        try:  # YAML reads 1e-3, without a point, as text
+            value = float(value)
+        except ValueError:
+            pass
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if isinstance(default, list) and isinstance(value, tuple):
+        value = list(value)
+    if type(value) is not type(default):
+        raise SettingsError(f"`{key}`{where} must be {_type_name(default)} such as {default!r}, got {value!r}", key)
+    return value
+
+
+def _type_name(default: Any) -> str:
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list"}
+    return names.get(type(default), type(default).__name__)
+
+
+def check_settings(settings: Mapping[str, Any], defaults: Settings | None = None, where: str = "") -> Settings:
+    """Raises ``SettingsError`` unless a run with these settings (over the defaults) can start; returns them coerced."""
+    defaults = default_settings() if defaults is None else defaults
+    settings = coerce_settings(settings, where, defaults)
+    complete = {**defaults, **settings}
+    for key in _OUR_KEYS.keys() & settings.keys():
+        try:
+            check_value(_OUR_KEYS[key], settings[key])
+        except ValueError as error:
+            raise SettingsError(f"{error}{where and f' ({where.strip()})'}", key) from error
+    for key, options in _choices().items():
+        value = complete[key]
+        if value not in options:
+            close = difflib.get_close_matches(str(value), [str(option) for option in options], n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            known = ", ".join(sorted(str(option) for option in options))
+            raise SettingsError(f"unknown `{key}`{where}: {value!r}{hint} Known: {known}", key)
+    _check_together(complete, where)
+    return settings
+
+
+def _choices() -> dict[str, Iterable[Any]]:
+    names = known_datasets()
+    return {
+        "gnn.layer_type": register.layer_dict,
+        "gnn.stage_type": register.stage_dict,
+        "gnn.act": register.act_dict,
+        "model.type": register.network_dict,
+        "optim.optimizer": register.optimizer_dict,
+        "optim.scheduler": register.scheduler_dict,
+        "dataset.split_mode": MODES,
+    } | ({} if names is None else {"dataset.name": names})
+
+
+def _check_together(complete: Mapping[str, Any], where: str) -> None:
+    """What no key can be blamed for alone."""
+
+    def refuse(key: str, message: str) -> None:
+        raise SettingsError(f"{message}{where}", key)
+
+    layer_type = complete["gnn.layer_type"]
+    if layer_type in _CAT_LAYERS:
+        for key in ("lcat.lambda1", "lcat.lambda2"):
+            if complete[key] is not None:
+                refuse(key, f"`{key}` must not be set for {layer_type!r}, where both λ are 1, got {complete[key]!r}")
+    if layer_type.startswith(("lcat", "cat")) and complete["gnn.dim_inner"] % complete["lcat.heads"]:
+        width, heads = complete["gnn.dim_inner"], complete["lcat.heads"]
+        refuse("lcat.heads", f"`gnn.dim_inner`, {width}, must be divisible by `lcat.heads`, got {heads}")
+    for key in ("optim.max_epoch", "gnn.dim_inner", "gnn.layers_mp"):
+        if complete[key] < 1:
+            refuse(key, f"`{key}` must be at least 1, got {complete[key]}")
+    if complete["optim.base_lr"] <= 0:
+        refuse("optim.base_lr", f"`optim.base_lr` must be positive, got {complete['optim.base_lr']}")
+    if complete["dataset.split_mode"] == "file" and not complete["dataset.split_file"]:
+        refuse("dataset.split_file", "`dataset.split_mode` is 'file', so `dataset.split_file` must name one")
+
+
+def apply_settings(settings: Mapping[str, Any]) -> CfgNode:
+    """Makes these settings, over the defaults, GraphGym's global configuration."""
+    cfg.defrost()
+    set_cfg(cfg)
+    for key, value in settings.items():
+        *groups, name = key.split(".")
+        node = cfg
+        for group in groups:
+            node = node[group]
+        node[name] = value
+    assert_cfg(cfg)
+    return cfg
