@@ -1,7 +1,7 @@
 """Claims: of all launchers and cluster jobs that work on a sweep, one at a time makes a given run.
 
-A claim is a lock (``flock``) on ``runs/<id>/claim.json``. The kernel gives it back when its owner ends in whatever way, so no
-claim outlives its owner. The file's content says who the owner is or how the last one left; it is for people, for
+A claim is a lock (``flock``) on ``runs/<id>/claim.json``. The kernel gives it back when its owner ends in whatever way,
+so no claim outlives its owner. The file's content says who the owner is or how the last one left; it is for people, for
 ``lcat status``, and to recognise a worker that has outlived its launcher for a moment.
 """
 
@@ -23,14 +23,19 @@ _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
 class Claim:
-    """The right to make one run, until :meth:`release`."""
+    """The right to make one run, until :meth:`release`; ``previous`` is what the last owner left in the file."""
 
     def __init__(self, descriptor: int, previous: dict[str, Any]):
         self._descriptor = descriptor
         self.previous = previous
+        self._content = {
+            "owner": Process.current().record(),
+            "job": os.environ.get("SLURM_JOB_ID"),
+            "since": time.time(),
+        }
 
     @classmethod
-    def take(cls, run_dir: Path, worker: Process | None = None) -> Claim | None:
+    def take(cls, run_dir: Path) -> Claim | None:
         """The claim to a run, or None while another owner has it."""
         path = run_dir / FILE
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -44,23 +49,20 @@ class Claim:
                 os.close(descriptor)  # its launcher is dead, it will follow
                 return None
             claim = cls(descriptor, previous)
-            claim._write(
-                {
-                    "owner": Process.current().record(),
-                    "worker": None if worker is None else worker.record(),
-                    "job": os.environ.get("SLURM_JOB_ID"),
-                    "since": time.time(),
-                }
-            )
+            claim._write(claim._content)
         except BaseException:
             os.close(descriptor)
             raise
         return claim
 
-    def release(self, outcome: str) -> None:
+    def name_worker(self, worker: Process) -> None:
+        """Says which process makes the run."""
+        self._write({**self._content, "worker": worker.record()})
+
+    def release(self, outcome: str, detail: str = "") -> None:
         """Gives the claim back; ``outcome`` is how it went: done, failed, killed or paused."""
         try:
-            self._write({"left": outcome, "at": time.time()})
+            self._write({"left": outcome, "detail": detail, "at": time.time()})
         finally:
             os.close(self._descriptor)
 
@@ -92,8 +94,8 @@ def _lock(descriptor: int, kind: int, path: Path) -> bool:
     except OSError as error:
         if error.errno in _UNSUPPORTED:
             raise UserError(
-                f"the file system of {path.parent} has no locks (flock: {error.strerror}), which keep two launchers from "
-                "making the same run; put the results on another one with `out_dir`"
+                f"the file system of {path.parent} has no locks (flock: {error.strerror}), which keep two launchers "
+                "from making the same run; put the results on another one with `out_dir`"
             ) from error
         raise
     return True

@@ -173,7 +173,7 @@ def _models(entry: Any, source: str) -> dict[str, Settings]:
         entry = dict.fromkeys(entry)
     if not isinstance(entry, Mapping) or not entry:
         raise UserError(
-            f"`models` in {source} must be a list of the paper's models or a mapping of names to settings, got {entry!r}"
+            f"`models` in {source} must list models of the paper or map names to settings, got {entry!r}"
         )
     models = {}
     for name, settings in entry.items():

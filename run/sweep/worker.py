@@ -5,6 +5,7 @@ Workers import torch, so that the launcher need not, and live for many runs, sin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -13,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from lcat_run.errors import UserError
 from lcat_run.sweep.grid import Settings
@@ -49,16 +50,13 @@ def worker_command() -> list[str]:
 class Worker:
     """A worker process. Must be started by the thread that will end last: it dies with that thread."""
 
-    def __init__(self, threads: int = 1, log: Path | None = None, command: Sequence[str] | None = None):
+    def __init__(self, threads: int, log: Path, command: Sequence[str] | None = None):
         self.log = log
         self.threads = threads
         environment = os.environ | dict.fromkeys(_THREAD_VARIABLES, str(threads))
         tied = [sys.executable, "-m", "lcat_run.sweep.process", str(os.getpid()), *(command or worker_command())]
-        stderr: IO[bytes] | None = None
-        if log is not None:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            stderr = open(log, "ab")
-        try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as stderr:
             self._process = subprocess.Popen(
                 tied,
                 stdin=subprocess.PIPE,
@@ -67,9 +65,6 @@ class Worker:
                 env=environment,
                 start_new_session=True,  # Ctrl-C at the terminal is for the launcher to pass on
             )
-        finally:
-            if stderr is not None:
-                stderr.close()
         self.identity = Process.of(self._process.pid)
 
     def describe(self, base: Path | None) -> tuple[Settings, Settings]:
@@ -124,8 +119,6 @@ class Worker:
         return WorkerDied(status, self._last_words())
 
     def _last_words(self) -> str:
-        if self.log is None:
-            return ""
         try:
             lines = self.log.read_text(errors="replace").strip().splitlines()
         except OSError:
@@ -146,10 +139,8 @@ class Worker:
 
     def close(self, patience: float = 5.0) -> None:
         """Ends an idle worker: it leaves when nobody can ask any more."""
-        try:
+        with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass
         try:
             self._process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
