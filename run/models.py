@@ -69,3 +69,17 @@ BASELINES: dict[str, str] = {
     }.items()
     for name in names
 }
+
+
+def model_name(settings: Mapping[str, object]) -> str:
+    """The name of the model that complete flat settings make; the layer's name where the table has none."""
+    keys = ("gnn.layer_type", "lcat.score", "lcat.lambda1", "lcat.lambda2")
+    defaults = {"lcat.score": "gat", "lcat.lambda1": None, "lcat.lambda2": None}
+    wanted = {key: None if settings.get(key) == "learn" else settings.get(key) for key in keys}
+    for name, model in MODELS.items():
+        made = {**defaults, **model}
+        # Without attention, or without a graph, the other keys mean nothing.
+        relevant = keys[:1] if name == "dense" else keys[::2] if made["lcat.lambda1"] == 0 else keys
+        if all(made.get(key) == wanted[key] for key in relevant):
+            return name
+    return str(settings["gnn.layer_type"])

@@ -18,3 +18,8 @@ def kernels_for(backend: str, tensor: Tensor) -> ModuleType:
     if backend == "auto":
         backend = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
     return reference
+
+
+def describe_backend() -> str:
+    """What ``auto`` uses for float32 on the CPU, and why."""
+    return "torch path"
