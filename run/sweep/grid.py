@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from lcat_run.errors import UserError, nearest
+from lcat_run.lookup import find_yaml
 from lcat_run.models import BASELINES, MODELS
 
 Settings = dict[str, Any]
@@ -85,29 +85,9 @@ class Grid:
         return self.blocks[0].models
 
 
-def find_grid(name: str) -> Path:
-    """The file of that path, or the packaged grid of that name."""
-    return _find(name, "lcat_grids", "grid")
-
-
-def find_config(name: str, beside: Path | None = None) -> Path:
+def find_config(name: str, beside: Path) -> Path:
     """The configuration of that path, seen from the grid's folder first, or the packaged one of that name."""
-    if beside is not None and (beside / name).is_file():
-        return beside / name
-    return _find(name, "lcat_configs", "configuration")
-
-
-def _find(name: str, package: str, kind: str) -> Path:
-    path = Path(name)
-    if path.is_file():
-        return path
-    folder = Path(str(resources.files(package)))
-    packaged = {entry.stem: entry for entry in sorted(folder.glob("*.yaml"))}
-    if path.name == name and path.suffix in ("", ".yaml") and path.stem in packaged:
-        return packaged[path.stem]
-    hint = nearest(path.stem, packaged)
-    known = ", ".join(packaged) or "none"
-    raise UserError(f"no {kind} {name!r}: expected a YAML file or a packaged {kind} ({known}){hint}")
+    return beside / name if (beside / name).is_file() else find_yaml(name, "lcat_configs")
 
 
 def read_grid(path: Path, overrides: Mapping[str, Any] | None = None) -> Grid:

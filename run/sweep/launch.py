@@ -16,9 +16,10 @@ from typing import Any
 import yaml
 
 from lcat_run.errors import UserError
+from lcat_run.lookup import find_yaml
 from lcat_run.sweep.cost import cost, duration_text, guess_seconds, longest_first
 from lcat_run.sweep.folder import DEFAULT_RESULTS, SweepFolder
-from lcat_run.sweep.grid import find_grid, read_grid
+from lcat_run.sweep.grid import read_grid
 from lcat_run.sweep.local import LocalEngine, Outcome, SweepFailed
 from lcat_run.sweep.plan import Plan, Run, make_plan
 from lcat_run.sweep.progress import Progress
@@ -38,7 +39,7 @@ class Launch:
     retry_failed: bool = False
 
     def plan(self, worker: Worker) -> Plan:
-        return make_plan(read_grid(find_grid(self.grid), self.overrides), worker)
+        return make_plan(read_grid(find_yaml(self.grid, "lcat_grids"), self.overrides), worker)
 
     def folder(self, plan: Plan) -> SweepFolder:
         out_dir = plan.common.get("out_dir") or plan.defaults.get("out_dir") or DEFAULT_RESULTS
