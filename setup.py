@@ -1,5 +1,97 @@
-"""Everything declarative stands in setup.cfg."""
+"""Builds the fused kernels, a plain C library; everything declarative stands in setup.cfg."""
 
-from setuptools import setup
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
-setup()
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError, PlatformError
+
+SOURCES = Path("graphgym_lcat/kernels/csrc")
+FLAGS = ["-std=gnu11", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
+# Compiled besides the generic code where the compiler knows them; the processor decides at run time.
+INSTRUCTION_SETS = {"avx2": ["-mavx2", "-mfma"], "avx512": ["-march=skylake-avx512"]}
+OPENMP_FLAGS = (["-fopenmp"], ["-Xpreprocessor", "-fopenmp"])  # the second is Apple's
+PROBE = "typedef float vec __attribute__((vector_size(32)));\nvoid twice(vec *x) { *x += *x; }\n"
+
+
+class BuildKernels(build_ext):
+    """Compiles every kernel for each number type and instruction set, and links them into one library for ctypes.
+
+    The library is not linked with an OpenMP runtime: at run time it finds the one that torch has loaded, so that both share
+    one pool of threads. Whatever fails is no reason to stop the installation, the torch path computes the same.
+    """
+
+    def get_ext_filename(self, fullname):
+        return str(Path(*fullname.split("."))) + ".so"
+
+    def get_export_symbols(self, ext):
+        return ext.export_symbols
+
+    def build_extension(self, ext):
+        try:
+            self._build_library(Path(self.get_ext_fullpath(ext.name)))
+        except (CompileError, LinkError, PlatformError, OSError) as error:
+            print(f"graphgym-lcat: no fused kernels ({error}); the torch path will serve.", file=sys.stderr)
+
+    def _build_library(self, target):
+        if not self._accepts([]):
+            raise CompileError("they need a C compiler with vector types, gcc or clang")
+        sets = {name: flags for name, flags in INSTRUCTION_SETS.items() if self._accepts(flags)}
+        openmp = next((flags for flags in OPENMP_FLAGS if self._accepts(flags)), [])
+        if not openmp:
+            print("graphgym-lcat: no OpenMP, the fused kernels will use one thread.", file=sys.stderr)
+
+        # Where better instructions exist, generic code runs on few processors and is not worth the time to optimize it.
+        variants = {
+            "float_generic": ["-O1" if sets else "-O3"],
+            "double_generic": ["-O1" if sets else "-O2", "-DREAL_IS_DOUBLE"],
+        }
+        variants.update({f"float_{name}": ["-O3", *flags] for name, flags in sets.items()})
+        if "avx2" in sets:
+            variants["double_avx2"] = ["-O2", "-DREAL_IS_DOUBLE", *sets["avx2"]]
+        jobs = [
+            (kernel, suffix, [f"-DSUFFIX={suffix}", *flags])
+            for kernel in ("gatv2", "gat", "convolution")  # longest first
+            for suffix, flags in variants.items()
+        ]
+        jobs.append(("layout", "layout", ["-O2", *(f"-DLCAT_HAVE_{name.upper()}" for name in sets)]))
+
+        def compile_kernel(job):
+            kernel, folder, flags = job
+            return self.compiler.compile(
+                [str(SOURCES / f"{kernel}.c")],
+                output_dir=str(Path(self.build_temp, folder)),
+                extra_postargs=[*FLAGS, *openmp, *flags],
+            )
+
+        with ThreadPoolExecutor() as pool:
+            objects = [name for names in pool.map(compile_kernel, jobs) for name in names]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+        self.compiler.link_shared_object(objects, str(target), extra_postargs=undefined)
+
+    def _accepts(self, flags):
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "probe.c")
+            source.write_text(PROBE)
+            try:
+                self.compiler.compile([str(source)], output_dir=folder, extra_postargs=["-Werror", *flags])
+            except CompileError:
+                return False
+        return True
+
+
+setup(
+    ext_modules=[
+        Extension(
+            "graphgym_lcat.kernels._fused",
+            sources=[str(path) for path in sorted(SOURCES.glob("*.c"))],
+            depends=[str(path) for path in sorted(SOURCES.glob("*.h"))],
+            optional=True,
+        )
+    ],
+    cmdclass={"build_ext": BuildKernels},
+)

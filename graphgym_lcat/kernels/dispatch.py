@@ -7,16 +7,29 @@ from types import ModuleType
 
 from torch import Tensor
 
-from graphgym_lcat.kernels import reference
+from graphgym_lcat.kernels import fused, reference
 
 BACKENDS = ("auto", "torch", "fused")
 ENVIRONMENT_VARIABLE = "LCAT_BACKEND"
 
 
-def kernels_for(backend: str, tensor: Tensor) -> ModuleType:
-    """The module whose ``neighbor_mean``, ``convolve``, ``attend_gat`` and ``attend_gatv2`` shall compute with ``tensor``."""
+def kernels_for(backend: str, *tensors: Tensor) -> ModuleType:
+    """The module whose ``neighbor_mean``, ``convolve``, ``attend_gat`` and ``attend_gatv2`` shall compute with ``tensors``.
+
+    The fused kernels where they can (see :func:`graphgym_lcat.kernels.fused.why_not`), else the torch path; asked for by name,
+    the fused kernels refuse what they cannot.
+    """
     if backend == "auto":
         backend = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
+        if backend not in BACKENDS:
+            raise ValueError(f"{ENVIRONMENT_VARIABLE} must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    if backend == "torch":
+        return reference
+    reason = fused.why_not(*tensors)
+    if reason is None:
+        return fused
+    if backend == "fused":
+        raise RuntimeError(f"backend='fused' was asked for, but {reason}")
     return reference
 
 

@@ -7,45 +7,44 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphgym_lcat.kernels.compact import CompactLayout
 
-@dataclass(eq=False)
+
 class Graph:
-    """Edges of a (bipartite) graph in the order in which the kernels walk over them.
+    """A (bipartite) graph, and its edges in the order in which the kernels walk over them.
 
-    ``E`` counts the stored edges. Self-loops that a layer adds are not stored: node ``i < self_loops`` has exactly one.
     Build it once with :meth:`from_edge_index` and pass it to a layer in place of ``edge_index``, or pass ``edge_index`` and let
-    :func:`graphgym_lcat.kernels.find_graph` remember the layout.
+    :func:`graphgym_lcat.kernels.find_graph` remember it. Self-loops that a layer adds are not stored: node ``i < self_loops`` has
+    exactly one.
+
+    The edges are sorted when a kernel first asks for them: :attr:`compact` for the fused kernels; for the torch path the fields of
+    :class:`SortedEdges`, which are attributes of the graph too. Do not change ``edge_index`` in between.
 
     Attributes:
         num_src, num_dst: Number of source and destination nodes.
+        add_self_loops: The self-loops of the input are dropped, and each shared node has one.
         self_loops: Nodes ``0 … self_loops - 1`` have one implicit self-loop.
         shared_nodes: Source ``j < num_dst`` and destination ``j`` are the same node.
-        rowptr: ``[num_dst + 1]``; the in-edges of destination ``i`` are the slots ``rowptr[i] … rowptr[i + 1] - 1``.
-        src, dst: ``[E]``; end points of the edge in each slot.
-        edge_id: ``[E]``; position of each slot's edge in the input.
-        colptr: ``[num_src + 1]``; the out-edges of source ``j``, as positions in the next two arrays.
-        dst_by_src: ``[E]``; destination of each edge, sorted by source.
-        slot_by_src: ``[E]``; slot of the same edge.
-        neighbors: ``[num_dst]``; :math:`|N_i|`, the number of in-edges without self-loops.
-        explicit_loops: ``[num_dst]``; number of self-loops among the stored edges, or None if there are none.
-        parked: Slots from ``rowptr[-1]`` on hold self-loops that were dropped, their ``dst`` is ``num_dst`` (and
-            ``dst_by_src`` from ``colptr[-1]`` on is any node). Only in compiled code, where no shape may depend on the data.
+        edge_index: ``[2, E]``, as it came.
     """
 
-    num_src: int
-    num_dst: int
-    self_loops: int
-    shared_nodes: bool
-    rowptr: Tensor
-    src: Tensor
-    dst: Tensor
-    edge_id: Tensor
-    colptr: Tensor
-    dst_by_src: Tensor
-    slot_by_src: Tensor
-    neighbors: Tensor
-    explicit_loops: Tensor | None
-    parked: bool = False
+    def __init__(
+        self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool
+    ):
+        self.num_src = num_src
+        self.num_dst = num_dst
+        self.add_self_loops = add_self_loops
+        self.self_loops = min(num_src, num_dst) if add_self_loops else 0
+        self.shared_nodes = shared_nodes
+        self._sorted: SortedEdges | None = None
+        self._compact: CompactLayout | None = None
+        if torch.compiler.is_compiling():
+            self.edge_index = edge_index
+            self._version = None
+        else:
+            # An alias: the graph must not keep the caller's tensor alive, by whose death the cache knows what to forget.
+            self.edge_index = edge_index.detach()
+            self._version = None if edge_index.is_inference() else edge_index._version
 
     @classmethod
     def from_edge_index(
@@ -55,7 +54,7 @@ class Graph:
         add_self_loops: bool = True,
         shared_nodes: bool | None = None,
     ) -> Graph:
-        """Sorts the edges ``edge_index[0] → edge_index[1]``.
+        """The graph of the edges ``edge_index[0] → edge_index[1]``.
 
         Args:
             edge_index: ``[2, E]``, integers.
@@ -69,27 +68,125 @@ class Graph:
             shared_nodes = add_self_loops or isinstance(num_nodes, int)
         if not torch.compiler.is_compiling():
             _check_edge_index(edge_index, num_src, num_dst)
-        return _sort_edges(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
+        return cls(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
+
+    @property
+    def compact(self) -> CompactLayout:
+        """The edges for the fused kernels."""
+        if self._compact is None:
+            self._check_unchanged()
+            loops_count = self.shared_nodes and not self.add_self_loops
+            self._compact = CompactLayout(
+                self.edge_index, self.num_src, self.num_dst, self.add_self_loops, loops_count
+            )
+        return self._compact
+
+    @property
+    def sorted_edges(self) -> SortedEdges:
+        """The edges for the torch path."""
+        if self._sorted is None:
+            self._check_unchanged()
+            self._sorted = _sort_edges(
+                self.edge_index, self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes
+            )
+        return self._sorted
+
+    @property
+    def rowptr(self) -> Tensor:
+        return self.sorted_edges.rowptr
+
+    @property
+    def src(self) -> Tensor:
+        return self.sorted_edges.src
+
+    @property
+    def dst(self) -> Tensor:
+        return self.sorted_edges.dst
+
+    @property
+    def edge_id(self) -> Tensor:
+        return self.sorted_edges.edge_id
+
+    @property
+    def colptr(self) -> Tensor:
+        return self.sorted_edges.colptr
+
+    @property
+    def dst_by_src(self) -> Tensor:
+        return self.sorted_edges.dst_by_src
+
+    @property
+    def slot_by_src(self) -> Tensor:
+        return self.sorted_edges.slot_by_src
+
+    @property
+    def neighbors(self) -> Tensor:
+        return self.sorted_edges.neighbors
+
+    @property
+    def explicit_loops(self) -> Tensor | None:
+        return self.sorted_edges.explicit_loops
+
+    @property
+    def parked(self) -> bool:
+        return self.sorted_edges.parked
 
     @property
     def num_edges(self) -> int:
-        """Number of slots."""
+        """Number of stored edges."""
+        if self._sorted is None and self._compact is not None:
+            return self._compact.col.size(0)
         return self.src.size(0)
 
     @property
     def device(self) -> torch.device:
-        return self.src.device
+        return self.edge_index.device
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device."""
-        moved = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
-        return Graph(**{**vars(self), **moved})
+        self._check_unchanged()
+        return Graph(
+            self.edge_index.to(device), self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes
+        )
+
+    def _check_unchanged(self) -> None:
+        if self._version is not None and self.edge_index._version != self._version:
+            raise RuntimeError("`edge_index` was changed after this Graph had been made of it; make a new one")
 
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(num_src={self.num_src}, num_dst={self.num_dst}, num_edges={self.num_edges}, "
             f"self_loops={self.self_loops})"
         )
+
+
+@dataclass(eq=False)
+class SortedEdges:
+    """Edges by destination (slots) and by source, for the torch path. ``E`` counts them.
+
+    Attributes:
+        rowptr: ``[num_dst + 1]``; the in-edges of destination ``i`` are the slots ``rowptr[i] … rowptr[i + 1] - 1``.
+        src, dst: ``[E]``; end points of the edge in each slot.
+        edge_id: ``[E]``; position of each slot's edge in the input.
+        colptr: ``[num_src + 1]``; the out-edges of source ``j``, as positions in the next two arrays.
+        dst_by_src: ``[E]``; destination of each edge, sorted by source.
+        slot_by_src: ``[E]``; slot of the same edge.
+        neighbors: ``[num_dst]``; :math:`|N_i|`, the number of in-edges without self-loops.
+        explicit_loops: ``[num_dst]``; number of self-loops among the stored edges, or None if there are none.
+        parked: Slots from ``rowptr[-1]`` on hold self-loops that were dropped, their ``dst`` is ``num_dst`` (and
+            ``dst_by_src`` from ``colptr[-1]`` on is any node). Only in compiled code, where no shape may depend on the data.
+    """
+
+    rowptr: Tensor
+    src: Tensor
+    dst: Tensor
+    edge_id: Tensor
+    colptr: Tensor
+    dst_by_src: Tensor
+    slot_by_src: Tensor
+    neighbors: Tensor
+    explicit_loops: Tensor | None
+    parked: bool = False
 
 
 def _check_edge_index(edge_index: Tensor, num_src: int, num_dst: int) -> None:
@@ -108,7 +205,7 @@ def _check_edge_index(edge_index: Tensor, num_src: int, num_dst: int) -> None:
             )
 
 
-def _sort_edges(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> Graph:
+def _sort_edges(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> SortedEdges:
     src, dst = edge_index[0].long(), edge_index[1].long()
     compiling = torch.compiler.is_compiling()
     if add_self_loops:
@@ -129,11 +226,7 @@ def _sort_edges(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: 
         is_loop = (src == dst).long()
         explicit_loops = torch.zeros_like(neighbors).scatter_add(0, dst, is_loop)
         neighbors = neighbors - explicit_loops
-    return Graph(
-        num_src=num_src,
-        num_dst=num_dst,
-        self_loops=min(num_src, num_dst) if add_self_loops else 0,
-        shared_nodes=shared_nodes,
+    return SortedEdges(
         rowptr=rowptr,
         src=src,
         dst=dst,

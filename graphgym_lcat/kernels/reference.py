@@ -146,6 +146,7 @@ def weighted_sum(graph: Graph, gamma: Gamma, value: Tensor) -> Tensor:
 
 def neighbor_sum(graph: Graph, source: Tensor) -> Tensor:
     """``Σ_j source_j`` over the stored in-edges of each destination, ``[num_src, F] → [num_dst, F]``."""
+    _ = graph.sorted_edges  # torch.compile cannot sort them within an autograd.Function
     return _NeighborSum.apply(graph, source, False)
 
 

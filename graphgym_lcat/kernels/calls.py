@@ -1,0 +1,240 @@
+"""The C functions on tensors: allocates what they write, hands over addresses.
+
+All tensors are on the CPU, of one dtype (float32 or float64) and contiguous (query and key of GAT: each row is).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from graphgym_lcat.kernels import library
+from graphgym_lcat.kernels.compact import CompactLayout
+
+# Numbers that a kernel reads per thread below which waking another thread costs more than it saves.
+MIN_WORK_PER_THREAD = 1 << 16
+
+
+def _threads(layout: CompactLayout, width: int) -> int:
+    work = (layout.col.numel() + layout.num_dst) * width
+    return max(1, min(torch.get_num_threads(), work // MIN_WORK_PER_THREAD))
+
+
+def _call(name: str, tensor: Tensor, *arguments: int | float) -> None:
+    library.load().call(name, tensor.dtype, *arguments)
+
+
+def mean_forward(layout: CompactLayout, value: Tensor) -> Tensor:
+    width = value.size(1)
+    out = value.new_empty(layout.num_dst, width)
+    _call(
+        "mean_forward",
+        value,
+        *layout.by_row,
+        layout.self_loops,
+        value.data_ptr(),
+        width,
+        out.data_ptr(),
+        _threads(layout, width),
+    )
+    return out
+
+
+def mean_backward(layout: CompactLayout, grad: Tensor) -> Tensor:
+    width = grad.size(1)
+    grad_value = grad.new_empty(layout.num_src, width)
+    scale = grad.new_empty(layout.num_dst)
+    _call(
+        "mean_backward",
+        grad,
+        *layout.by_row[:2],
+        *layout.by_col,
+        layout.self_loops,
+        grad.data_ptr(),
+        width,
+        scale.data_ptr(),
+        grad_value.data_ptr(),
+        _threads(layout, width),
+    )
+    return grad_value
+
+
+def convolve_forward(layout: CompactLayout, target: Tensor, source: Tensor, lambda2: Tensor) -> Tensor:
+    width = source.size(1)
+    out = torch.empty_like(target)
+    _call(
+        "convolve_forward",
+        source,
+        *layout.by_row,
+        layout.loops_ptr,
+        target.data_ptr(),
+        source.data_ptr(),
+        width,
+        lambda2.data_ptr(),
+        lambda2.numel(),
+        out.data_ptr(),
+        _threads(layout, width),
+    )
+    return out
+
+
+def convolve_backward(
+    layout: CompactLayout, source: Tensor, lambda2: Tensor, out: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of target, source and lambda2."""
+    width = source.size(1)
+    grads = torch.empty_like(out), torch.empty_like(source), torch.empty_like(lambda2)
+    _call(
+        "convolve_backward",
+        source,
+        *layout.by_row[:2],
+        *layout.by_col,
+        layout.loops_ptr,
+        source.data_ptr(),
+        out.data_ptr(),
+        grad.data_ptr(),
+        width,
+        lambda2.data_ptr(),
+        lambda2.numel(),
+        *(g.data_ptr() for g in grads),
+        _threads(layout, width),
+    )
+    return grads
+
+
+GatState = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def gat_forward(
+    layout: CompactLayout, query: Tensor, key: Tensor, value: Tensor, slope: float, train: bool
+) -> tuple[Tensor, GatState]:
+    """The sums ``[num_dst, H, C]``, and what the backward pass wants to know (half of it empty without ``train``)."""
+    _, heads, channels = value.shape
+    out = value.new_empty(layout.num_dst, heads, channels)
+    shift = query.new_empty(layout.num_dst, heads)
+    scale = torch.empty_like(shift)
+    positive_out = torch.empty_like(out) if train else value.new_empty(0)
+    positive_sum = torch.empty_like(shift) if train else value.new_empty(0)
+    _call(
+        "gat_forward",
+        value,
+        *layout.by_row,
+        layout.self_loops,
+        heads,
+        channels,
+        query.data_ptr(),
+        query.stride(0),
+        key.data_ptr(),
+        key.stride(0),
+        value.data_ptr(),
+        slope,
+        out.data_ptr(),
+        shift.data_ptr(),
+        scale.data_ptr(),
+        positive_out.data_ptr() if train else 0,
+        positive_sum.data_ptr() if train else 0,
+        _threads(layout, heads * channels),
+    )
+    return out, (shift, scale, positive_out, positive_sum)
+
+
+def gat_backward(
+    layout: CompactLayout,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    slope: float,
+    out: Tensor,
+    state: GatState,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of query, key and value."""
+    _, heads, channels = value.shape
+    grads = (
+        value.new_empty(layout.num_dst, heads),
+        value.new_empty(layout.num_src, heads),
+        torch.empty_like(value),
+    )
+    _call(
+        "gat_backward",
+        value,
+        layout.num_dst,
+        *layout.by_col,
+        layout.self_loops,
+        heads,
+        channels,
+        query.data_ptr(),
+        query.stride(0),
+        key.data_ptr(),
+        key.stride(0),
+        value.data_ptr(),
+        slope,
+        out.data_ptr(),
+        *(t.data_ptr() for t in state),
+        grad.data_ptr(),
+        *(g.data_ptr() for g in grads),
+        _threads(layout, heads * channels),
+    )
+    return grads
+
+
+def gatv2_forward(
+    layout: CompactLayout, query: Tensor, key: Tensor, value: Tensor, att: Tensor, slope: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The sums ``[num_dst, H, C]``, and per node and head the shift and scale of the softmax."""
+    _, heads, channels = value.shape
+    out = value.new_empty(layout.num_dst, heads, channels)
+    shift = value.new_empty(layout.num_dst, heads)
+    scale = torch.empty_like(shift)
+    _call(
+        "gatv2_forward",
+        value,
+        *layout.by_row,
+        layout.self_loops,
+        heads,
+        key.size(2),
+        channels,
+        query.data_ptr(),
+        key.data_ptr(),
+        value.data_ptr(),
+        att.data_ptr(),
+        slope,
+        out.data_ptr(),
+        shift.data_ptr(),
+        scale.data_ptr(),
+        _threads(layout, heads * channels),
+    )
+    return out, shift, scale
+
+
+def gatv2_backward(
+    layout: CompactLayout,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    att: Tensor,
+    slope: float,
+    out: Tensor,
+    shift: Tensor,
+    scale: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of query, key, value and att."""
+    _, heads, channels = value.shape
+    grads = tuple(torch.empty_like(t) for t in (query, key, value, att))
+    _call(
+        "gatv2_backward",
+        value,
+        *layout.by_row,
+        *layout.by_col,
+        layout.self_loops,
+        heads,
+        key.size(2),
+        channels,
+        *(t.data_ptr() for t in (query, key, value, att)),
+        slope,
+        *(t.data_ptr() for t in (out, shift, scale, grad)),
+        *(g.data_ptr() for g in grads),
+        _threads(layout, heads * channels),
+    )
+    return grads

@@ -1,0 +1,82 @@
+/* The layout of a graph: its edges sorted by destination and by source, by counting. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* counts[0 … n] → where each node's edges begin; returns their number. */
+static int64_t begin_at(int64_t n, int64_t *counts)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i <= n; i++) {
+        const int64_t count = counts[i];
+        counts[i] = total;
+        total += count;
+    }
+    return total;
+}
+
+/* Filling a bucket moved its beginning to its end, which is where the next one begins. */
+static void restore(int64_t n, int64_t *ptr)
+{
+    memmove(ptr + 1, ptr, (size_t)n * sizeof *ptr);
+    ptr[0] = 0;
+}
+
+/* Sorts the edges src[e] → dst[e]: col holds the sources of row i from rowptr[i] on, in ascending order, row the destinations of
+ * column j from colptr[j] on, in the order of the input. With drop_loops, edges from a node to itself are left out; else loops
+ * (if not NULL) counts them per destination.
+ * Returns the number of edges, or −1 if an index is out of range. */
+int64_t lcat_layout(int64_t edges, const int64_t *src, const int64_t *dst, int64_t num_src, int64_t num_dst, int drop_loops,
+                    int64_t *rowptr, int32_t *col, int64_t *colptr, int32_t *row, int32_t *loops)
+{
+    memset(rowptr, 0, (size_t)(num_dst + 1) * sizeof *rowptr);
+    memset(colptr, 0, (size_t)(num_src + 1) * sizeof *colptr);
+    if (loops) memset(loops, 0, (size_t)num_dst * sizeof *loops);
+    for (int64_t e = 0; e < edges; e++) {
+        const int64_t j = src[e], i = dst[e];
+        if (j < 0 || j >= num_src || i < 0 || i >= num_dst) return -1;
+        if (i == j && drop_loops) continue;
+        if (i == j && loops) loops[i]++;
+        rowptr[i]++;
+        colptr[j]++;
+    }
+    const int64_t kept = begin_at(num_dst, rowptr);
+    begin_at(num_src, colptr);
+    for (int64_t e = 0; e < edges; e++)
+        if (!drop_loops || src[e] != dst[e]) row[colptr[src[e]]++] = (int32_t)dst[e];
+    restore(num_src, colptr);
+    for (int64_t j = 0; j < num_src; j++)
+        for (int64_t e = colptr[j]; e < colptr[j + 1]; e++) col[rowptr[row[e]]++] = (int32_t)j;
+    restore(num_dst, rowptr);
+    return kept;
+}
+
+/* Must equal INTERFACE in library.py. */
+int lcat_interface(void) { return 1; }
+
+/* The best instruction set that this library was built for and this processor has. */
+const char *lcat_instruction_set(void)
+{
+#if defined(LCAT_HAVE_AVX512) || defined(LCAT_HAVE_AVX2)
+    __builtin_cpu_init();
+#endif
+#ifdef LCAT_HAVE_AVX512
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return "avx512";
+#endif
+#ifdef LCAT_HAVE_AVX2
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
+#endif
+    return "generic";
+}
+
+/* 1 if the kernels use several threads. */
+int lcat_has_openmp(void)
+{
+#ifdef _OPENMP
+    return 1;
+#else
+    return 0;
+#endif
+}

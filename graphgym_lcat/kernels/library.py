@@ -1,0 +1,110 @@
+"""Loads the compiled kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+PATH = Path(__file__).with_name("_fused.so")
+# Changes whenever a function of csrc/ takes other arguments: a library built from other sources must not be called.
+INTERFACE = 1
+INSTRUCTION_SETS = ("generic", "avx2", "avx512")
+ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
+NUMBERS = {torch.float32: "float", torch.float64: "double"}
+
+# Arguments of the functions in csrc/: n a 64-bit integer, p a pointer, d a double, t the number of threads.
+SIGNATURES = {
+    "mean_forward": "nppnpnpt",
+    "mean_backward": "npnppnpnppt",
+    "convolve_forward": "nppp" + "ppn" + "pn" + "pt",
+    "convolve_backward": "npnppp" + "pppn" + "pn" + "pppt",
+    "gat_forward": "nppn" + "nn" + "pnpnpd" + "pppppt",
+    "gat_backward": "nnppn" + "nn" + "pnpnpd" + "pppppp" + "pppt",
+    "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",
+    "gatv2_backward": "nppnppn" + "nnn" + "ppppd" + "pppp" + "ppppt",
+}
+_TYPES = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
+
+
+@dataclass(frozen=True)
+class Library:
+    """The kernels for this processor."""
+
+    instruction_set: str
+    has_openmp: bool
+    layout: Callable[..., int]
+    kernels: dict[tuple[str, torch.dtype], Callable[..., int]]
+
+    def call(self, name: str, dtype: torch.dtype, *arguments: int | float) -> None:
+        if self.kernels[name, dtype](*arguments):
+            raise MemoryError(f"no memory for the workspace of {name}")
+
+
+@functools.cache
+def load() -> Library | str:
+    """The library, or why there is none."""
+    if not PATH.exists():
+        return "the C library was not built: there was no C compiler when graphgym-lcat was installed"
+    _share_openmp_runtime()
+    try:
+        handle = ctypes.CDLL(str(PATH))
+    except OSError as error:
+        return f"the C library cannot be loaded: {error}"
+    if handle.lcat_interface() != INTERFACE:
+        return "the C library was built from other sources: install graphgym-lcat again"
+    return _bind(handle)
+
+
+def _bind(handle: ctypes.CDLL) -> Library:
+    handle.lcat_instruction_set.restype = ctypes.c_char_p
+    best = handle.lcat_instruction_set().decode()
+    allowed = INSTRUCTION_SETS[: INSTRUCTION_SETS.index(best) + 1]
+    wanted = os.environ.get(ENVIRONMENT_VARIABLE)
+    if wanted and wanted not in allowed:
+        return f"{ENVIRONMENT_VARIABLE} must be one of {', '.join(allowed)} on this processor, got {wanted!r}"
+    chosen = allowed[: allowed.index(wanted) + 1] if wanted else allowed
+    kernels = {}
+    for name, arguments in SIGNATURES.items():
+        for dtype, number in NUMBERS.items():
+            function = next(
+                getattr(handle, f"{name}_{number}_{s}")
+                for s in reversed(chosen)
+                if hasattr(handle, f"{name}_{number}_{s}")
+            )
+            function.argtypes = [_TYPES[a] for a in arguments]
+            function.restype = ctypes.c_int
+            kernels[name, dtype] = function
+    layout = handle.lcat_layout
+    layout.argtypes = [_TYPES[a] for a in "nppnntppppp"]
+    layout.restype = ctypes.c_int64
+    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, kernels)
+
+
+def _share_openmp_runtime() -> None:
+    """Makes the OpenMP runtime that torch has loaded visible to our library, which brings none: one pool of threads for both."""
+    for path in _openmp_runtimes():
+        try:
+            ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+            return
+        except OSError:
+            continue
+
+
+def _openmp_runtimes() -> Iterator[str]:
+    names = ("libgomp", "libiomp5", "libomp")
+    maps = Path("/proc/self/maps")
+    if maps.exists():
+        loaded = dict.fromkeys(line.split(maxsplit=5)[5] for line in maps.read_text().splitlines() if "/" in line)
+        runtimes = [path for path in loaded if Path(path).name.startswith(names)]
+        # torch's own first: another package may have loaded a runtime of its own.
+        yield from sorted(runtimes, key=lambda path: "/torch" not in path)
+    for name in names:
+        yield from (str(path) for path in sorted(Path(torch.__file__).parent.glob(f"lib/{name}*")))
+    yield from filter(None, (ctypes.util.find_library(name.removeprefix("lib")) for name in names))
