@@ -37,7 +37,9 @@ def execute(args: argparse.Namespace) -> int:
     if not found:
         raise UserError(f"no run of {folder.path} begins with {args.run!r}{nearest(args.run, ids)}")
     if len(found) > 1 and args.run not in found:
-        raise UserError(f"{len(found)} runs begin with {args.run!r}, such as {found[0]} and {found[1]}; give more of it")
+        raise UserError(
+            f"{len(found)} runs begin with {args.run!r}, such as {found[0]} and {found[1]}; give more of it"
+        )
     _show(folder.run_dir(args.run if args.run in found else found[0]))
     return 0
 

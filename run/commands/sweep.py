@@ -22,7 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-j", "--jobs", type=_positive, metavar="N", help="workers (default: cores / threads)")
     parser.add_argument("--threads", type=_positive, metavar="T", help="threads of a worker (default: cores / N, or 1)")
     parser.add_argument("--dry-run", action="store_true", help="check and show the sweep, write and start nothing")
-    parser.add_argument("--retry-failed", action="store_true", help="also the runs that failed by an error of their own")
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="also the runs that failed by an error of their own"
+    )
     parser.add_argument("--only", action="append", default=[], metavar="KEY=VALUE,…", help="only the runs that match")
     slurm = parser.add_argument_group("SLURM")
     slurm.add_argument("--partition", help="partition to submit to")
@@ -100,4 +102,46 @@ def _local(args: argparse.Namespace, request) -> int:
 
 
 def _slurm(args: argparse.Namespace, request) -> int:
-    raise NotImplementedError
+    from lcat_run.sweep import launch
+    from lcat_run.sweep.queue import look_at_queue
+    from lcat_run.sweep.slurm import Resources, SlurmEngine, parse_minutes, parse_sbatch
+
+    resources = Resources(
+        minutes=parse_minutes(args.time),
+        setup=args.setup,
+        sbatch=parse_sbatch(args.sbatch),
+        **{
+            name: getattr(args, name)
+            for name in (
+                *("cpus", "partition", "account", "qos", "mem", "gpus", "constraint"),
+                *("array_parallelism", "runs_per_task"),
+            )
+        },
+    )
+    with launch.planning_worker(threads=1) as worker:
+        plan = request.plan(worker)
+        folder = request.folder(plan)
+        engine = SlurmEngine(folder, plan.grid.name, resources, request.threads)
+        if not args.dry_run:
+            for words in engine.recover():
+                print(f"note: {words}", file=sys.stderr)
+            engine.close_finished()
+        queue = look_at_queue(folder)
+        snapshot = launch.look(folder, plan.runs, queue.states)
+        waiting = set(snapshot.of("queued", "running", "unknown"))
+        runs = [run for run in request.to_do(plan, snapshot) if run.run_id not in waiting]
+        if args.dry_run:
+            print(launch.describe(plan, runs, snapshot, resources.array_parallelism))
+            if runs:
+                print(f"\n{engine.preview(runs)}")
+            return 0
+        folder.write(plan, sys.argv[1:])
+        if runs:
+            launch.prepare_datasets(plan, runs, worker)
+    submitted = engine.submit(runs) if runs else []
+    jobs = f" as {', '.join(f'job {submission.job}' for submission in submitted)}" if submitted else ""
+    print(
+        f"{len(runs)} runs submitted{jobs}; {len(snapshot.of('done'))} done, {len(waiting)} waiting or running, "
+        f"{len(snapshot.of('failed'))} failed\nsee how it goes with: lcat status {folder.path}"
+    )
+    return 0

@@ -152,9 +152,7 @@ def _models(entry: Any, source: str) -> dict[str, Settings]:
     if isinstance(entry, Sequence) and not isinstance(entry, str):
         entry = dict.fromkeys(entry)
     if not isinstance(entry, Mapping) or not entry:
-        raise UserError(
-            f"`models` in {source} must list models of the paper or map names to settings, got {entry!r}"
-        )
+        raise UserError(f"`models` in {source} must list models of the paper or map names to settings, got {entry!r}")
     models = {}
     for name, settings in entry.items():
         if settings is None and name not in MODELS:

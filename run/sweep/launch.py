@@ -146,7 +146,9 @@ def prepare_datasets(plan: Plan, runs: Sequence[Run], worker: Worker) -> None:
             problems[run.dataset] = str(reply.get("error"))
     if problems:
         listed = "; ".join(problems.values())
-        raise UserError(f"nothing was started, since {len(problems)} of {len(datasets)} datasets cannot be had: {listed}")
+        raise UserError(
+            f"nothing was started, since {len(problems)} of {len(datasets)} datasets cannot be had: {listed}"
+        )
 
 
 def run_locally(launch: Launch, plan: Plan, folder: SweepFolder, runs: Sequence[Run], worker: Worker) -> Outcome:
@@ -187,7 +189,9 @@ def last_words(outcome: Outcome, folder: SweepFolder, command: Sequence[str]) ->
     counts = [f"{len(outcome.done)} done"]
     if outcome.done_elsewhere:
         counts.append(f"{len(outcome.done_elsewhere)} done by others")
-    counts += [f"{len(getattr(outcome, name))} {name}" for name in ("failed", "killed", "paused") if getattr(outcome, name)]
+    counts += [
+        f"{len(getattr(outcome, name))} {name}" for name in ("failed", "killed", "paused") if getattr(outcome, name)
+    ]
     if outcome.retries:
         counts.append(f"{outcome.retries} retries of killed runs")
     text = f"{', '.join(counts)}; results in {folder.path}"

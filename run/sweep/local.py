@@ -7,6 +7,7 @@ cluster, may work on the same sweep: whoever takes a run's claim makes it, the o
 from __future__ import annotations
 
 import errno
+import signal
 import threading
 import time
 from collections import deque
@@ -26,7 +27,8 @@ from lcat_run.sweep.worker import Worker, WorkerDied
 RETRIES = 2
 _DEATHS_IN_A_ROW = 10
 _LOOK_AGAIN_SECONDS = 1.0
-_PAUSED_STATUS = 75
+#: How a worker ends that was asked to stop: with a checkpoint, or before it could catch the signal.
+_ASKED_TO_STOP = (75, -signal.SIGTERM, -signal.SIGUSR2)
 _TICK_SECONDS = 0.1
 
 
@@ -86,6 +88,7 @@ class LocalEngine:
         self._lock = threading.Lock()
         self._workers: dict[int, Worker] = {} if first_worker is None else {0: first_worker}
         self._running: set[str] = set()
+        self._service: list[threading.Thread] = []
         # Plain flags, since they are set by signal handlers, which must not wait for locks.
         self._stopping = False
         self._kill_at: float | None = None
@@ -98,18 +101,22 @@ class LocalEngine:
             SweepFailed: the disk is full, or workers cannot be started.
         """
         count = max(1, min(self._jobs, len(self._pending)))
-        threads = [threading.Thread(target=self._serve, args=(slot,), name=f"worker-{slot}") for slot in range(count)]
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads):
+        for slot in range(count):
+            self._service.append(threading.Thread(target=self._serve, args=(slot,), name=f"worker-{slot}"))
+            self._service[-1].start()
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        return self.outcome
+
+    def wait(self) -> None:
+        """Returns when no worker works any more. Waits for no lock, so that a signal handler may call it, too."""
+        while any(thread.is_alive() for thread in self._service):
             time.sleep(_TICK_SECONDS)
             self._watcher.tick(len(self._running))
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 for worker in list(self._workers.values()):
                     worker.kill()
-        if self._error is not None:
-            raise self._error
-        return self.outcome
 
     def stop(self, patience: float = 30.0) -> None:
         """Has every worker write a checkpoint and end; those that take longer than ``patience`` seconds are killed."""
@@ -230,7 +237,7 @@ class LocalEngine:
         except WorkerDied as death:
             if read_result(self._folder.run_dir(run.run_id)) is not None:
                 return "done", ""  # it died after its last word was on the disk
-            paused = death.status == _PAUSED_STATUS or self._stopping
+            paused = death.status in _ASKED_TO_STOP or self._stopping
             return ("paused" if paused else "killed"), str(death)
         status = str(reply.get("status") or "failed")
         return status, str(reply.get("error") or "")

@@ -1,7 +1,7 @@
 """What a SLURM cluster knows about a sweep: one call of ``squeue``, and the records of what was submitted.
 
-A submission is written to ``slurm/<token>.json`` before ``sbatch`` is called, and the token is part of the job's name. So a
-launcher that dies between ``sbatch`` and noting the job's number leaves enough to find the job again.
+A submission is written to ``slurm/submission-<token>.json`` before ``sbatch`` is called, and the token is part of the
+job's name. So a launcher that dies between ``sbatch`` and noting the job's number leaves enough to find the job again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lcat_run.sweep import files
 from lcat_run.sweep.folder import SweepFolder
@@ -129,7 +128,7 @@ def look_at_queue(folder: SweepFolder) -> QueueLook:
             look.states[run_id] = RunState("queued", reason)
         elif vanished.for_long(run_id):
             look.states[run_id] = RunState("lost", f"job {submission.job} has left the queue without finishing it")
-    vanished.save(look.states)
+    vanished.save()
     return look
 
 
@@ -161,7 +160,7 @@ class _Vanished:
         self._seen[run_id] = self._first.get(run_id, now)
         return now - self._seen[run_id] >= SECONDS_UNTIL_LOST
 
-    def save(self, states: dict[str, RunState]) -> None:
+    def save(self) -> None:
         if self._seen != self._first:
             files.write_json(self._path, self._seen, indent=None)
 
@@ -186,7 +185,7 @@ def cancel_jobs(folder: SweepFolder) -> list[str]:
     names = {job_name(sweep, submission.token) for submission in open_submissions}
     jobs = sorted({task.job for task in tasks if task.name in names})
     if jobs:
-        _call(["scancel", *jobs])
+        scancel(jobs)
     return jobs
 
 

@@ -59,8 +59,9 @@ def scan(folder: SweepFolder, runs: Iterable[Run], queue: Mapping[str, RunState]
             state = _look(folder.run_dir(run.run_id), run.run_id, index, snapshot.complaints)
         else:
             state = RunState("missing")
-        if queue and state.state not in ("done", "running", "failed"):
-            state = queue.get(run.run_id, state)
+        waiting = queue.get(run.run_id) if queue else None
+        if waiting is not None and _says_more(waiting, state):
+            state = waiting
         snapshot.states[run.run_id] = state
     index.save()
     known = {run.run_id for run in folder.read_runs(with_old=True)} | set(snapshot.states)
@@ -70,6 +71,13 @@ def scan(folder: SweepFolder, runs: Iterable[Run], queue: Mapping[str, RunState]
             f"{folder.runs} has {len(strangers)} entries that are no run of this sweep, such as {strangers[0]}; ignored"
         )
     return snapshot
+
+
+def _says_more(waiting: RunState, found: RunState) -> bool:
+    """Whether the queue knows better than the files."""
+    if waiting.state == "lost":
+        return found.state == "missing"
+    return found.state in ("missing", "paused", "killed")
 
 
 def read_result(run_dir: Path) -> dict[str, Any] | None:
