@@ -20,7 +20,7 @@ from lcat_run.sweep.claims import Claim
 from lcat_run.sweep.folder import SweepFolder
 from lcat_run.sweep.plan import Run
 from lcat_run.sweep.process import Process
-from lcat_run.sweep.state import read_result
+from lcat_run.sweep.state import NO_SPACE, read_result
 from lcat_run.sweep.worker import Worker, WorkerDied
 
 #: A run whose worker was killed is tried again so many times before this launcher gives it up.
@@ -239,8 +239,11 @@ class LocalEngine:
                 return "done", ""  # it died after its last word was on the disk
             paused = death.status in _ASKED_TO_STOP or self._stopping
             return ("paused" if paused else "killed"), str(death)
-        status = str(reply.get("status") or "failed")
-        return status, str(reply.get("error") or "")
+        status, error = str(reply.get("status") or "failed"), str(reply.get("error") or "")
+        if status == "failed" and NO_SPACE in error:  # no fault of the run's: it is made again when there is room
+            self._abort(SweepFailed(f"no space left in {self._folder.path}: {error}"))
+            return "paused", error
+        return status, error
 
     def _settle(self, slot: int, run: Run, outcome: str, detail: str) -> None:
         with self._lock:
@@ -256,8 +259,6 @@ class LocalEngine:
                 self._watcher.finished(run.run_id, outcome)
         if outcome == "failed":
             self._watcher.say(f"failed: {run.run_id}: {detail}")
-            if "No space left on device" in detail:
-                self._abort(SweepFailed(f"no space left in {self._folder.path}: {detail}"))
 
     def _after_pause(self, run: Run) -> None:
         if self._stopping or self._stop_when_paused:

@@ -21,7 +21,8 @@ from lcat_run.sweep.plan import Run
 STATES = ("done", "running", "queued", "unknown", "paused", "failed", "killed", "lost", "missing")
 RESULT = "result.json"
 SCHEMA = 1
-_NO_SPACE = "No space left on device"
+#: How an error of a full disk reads; it is not the run's own.
+NO_SPACE = "No space left on device"
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,11 @@ def _unfinished(run_dir: Path) -> RunState:
     failure = files.read_json(run_dir / "failed.json")
     if left in (None, "failed") and isinstance(failure, dict):
         error = str(failure.get("error", "no error text"))
-        return RunState("killed" if _NO_SPACE in error else "failed", error)
+        return RunState("killed" if NO_SPACE in error else "failed", error)
     if left == "failed":
         return RunState("failed", str(claim.get("detail") or "no failed.json"))
     if left == "paused":
-        return RunState("paused", "stopped with a checkpoint")
+        return RunState("paused", str(claim.get("detail") or "stopped with a checkpoint"))
     if left == "killed":
         return RunState("killed", str(claim.get("detail") or ""))
     if claim.get("owner"):

@@ -102,5 +102,5 @@ def test_a_key_of_a_linked_axis_cannot_be_set_on_the_command_line():
 
 
 def test_a_grid_must_be_a_mapping():
-    with pytest.raises(UserError, match="a grid in g.yaml must be a mapping"):
+    with pytest.raises(UserError, match=r"a grid in g\.yaml must be a mapping"):
         parse_grid(["gcn"], "g.yaml", {})
