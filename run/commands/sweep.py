@@ -40,6 +40,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     slurm.add_argument("--setup", action="append", default=[], metavar="CMD", help="a shell command before the task")
     slurm.add_argument("--sbatch", action="append", default=[], metavar="KEY=VALUE", help="any other option of sbatch")
 
+    _accept_settings_anywhere(parser)
+
+
+def _accept_settings_anywhere(parser: argparse.ArgumentParser) -> None:
+    """Lets settings stand before, after and between options; argparse alone takes only the first group of them."""
+    plain = parser.parse_known_args
+
+    def parse(args=None, namespace=None):
+        parser.parse_known_args = plain  # which the intermixed version calls
+        try:
+            return parser.parse_known_intermixed_args(args, namespace)
+        finally:
+            parser.parse_known_args = parse
+
+    parser.parse_known_args = parse
+
 
 def _positive(text: str) -> int:
     try:

@@ -1,4 +1,4 @@
-"""Workers, launchers and runs are killed at random moments; afterwards every run is done once, as if nothing had been."""
+"""Workers and launchers are killed at random moments; afterwards every run is done once, as if nothing had been."""
 
 import json
 import random

@@ -45,6 +45,13 @@ def test_a_bad_key_stops_the_sweep_before_anything_is_written(sandbox, capsys):
     assert not (sandbox.path / "results").exists()
 
 
+def test_settings_may_stand_before_and_after_options(sandbox):
+    assert sandbox.sweep("optim.max_epoch", "2", "-j", "2", "lcat.heads", "4", "--only", "model=gcn", "seeds", "1") == 0
+    settings = sandbox.folder.info["settings"]
+    assert (settings["optim.max_epoch"], settings["lcat.heads"]) == (2, 4)
+    assert len(sandbox.results()) == 2
+
+
 def test_only_starts_part_of_the_grid_and_records_all_of_it(sandbox):
     assert sandbox.sweep("--only", "dataset.name=Cora,model=lcat") == 0
     assert {name.rsplit("-", 2)[0] for name in sandbox.results()} == {"lcat-Cora"}
