@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import math
 from collections.abc import Callable, Sequence
@@ -66,6 +67,7 @@ _LAMBDA = Range(
 )
 _UNIT = _number(0, 1, "a number in [0, 1]")
 
+_NAMES = Range("a list of names", lambda v: isinstance(v, list) and v and all(isinstance(n, str) for n in v))
 _TEXT = Range("text", lambda v: isinstance(v, str))
 _SECONDS = _number(0, math.inf, "a number of at least 0")
 _POSITIVE = Range("a positive number", lambda v: _is_number(v) and v > 0)
@@ -89,6 +91,12 @@ KEYS = (
     Key("lcat.negative_slope", 0.2, "Slope of the score's LeakyReLU.", _UNIT),
     Key("lcat.dropout", 0.0, "Dropout probability of the attention coefficients.", _UNIT),
     Key("lcat.edge_dim", 0, "Size of the edge features that the score uses; 0 uses none.", _whole(0)),
+    Key("lcat.gcn2_alpha", 0.1, "GCNII: weight of the first representation.", _UNIT),
+    Key("lcat.gcn2_theta", 0.5, "GCNII: decay of the weights over the layers.", _POSITIVE),
+    Key("lcat.gin_eps", 0.0, "GIN: weight of a node's own features, beyond 1.", Range("a number", _is_number)),
+    Key("lcat.gin_train_eps", False, "GIN: learn that weight.", _FLAG),
+    Key("lcat.pna_aggregators", ["mean", "min", "max", "std"], "PNA: aggregators of PyG.", _NAMES),
+    Key("lcat.pna_scalers", ["identity", "amplification", "attenuation"], "PNA: scalers of PyG.", _NAMES),
     Key("lcat.backend", "auto", "How attention is computed.", _one_of(BACKENDS)),
     Key(
         "lcat.norm",
@@ -130,7 +138,7 @@ def add_lcat_config(cfg: CfgNode) -> None:
         group, name = key.name.split(".")
         if group not in cfg:
             cfg[group] = CfgNode(new_allowed=False)
-        cfg[group][name] = key.default
+        cfg[group][name] = copy.copy(key.default)
 
 
 def check_lcat_config(cfg: CfgNode) -> None:

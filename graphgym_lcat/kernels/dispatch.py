@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
+import torch
 from torch import Tensor
 
-from graphgym_lcat.kernels import fused, reference
+from graphgym_lcat.kernels import fused, library, reference
 
 BACKENDS = ("auto", "torch", "fused")
 ENVIRONMENT_VARIABLE = "LCAT_BACKEND"
@@ -35,4 +36,11 @@ def kernels_for(backend: str, *tensors: Tensor) -> ModuleType:
 
 def describe_backend() -> str:
     """What ``auto`` uses for float32 on the CPU, and why."""
-    return "torch path"
+    chosen = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
+    if chosen == "torch":
+        return f"torch path ({ENVIRONMENT_VARIABLE}=torch)"
+    if fused.UNAVAILABLE is not None:
+        return f"torch path ({fused.UNAVAILABLE})"
+    kernels = library.load()
+    threads = f"{torch.get_num_threads()} threads" if kernels.has_openmp else "one thread, built without OpenMP"
+    return f"fused kernels ({kernels.instruction_set}, {threads})"

@@ -239,9 +239,7 @@ def attend_gatv2_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
     inputs = (t.contiguous() for t in (query, key, value, att))
-    return calls.gatv2_backward(
-        layout, *inputs, slope, *(t.contiguous() for t in (out, shift, scale, grad))
-    )
+    return calls.gatv2_backward(layout, *inputs, slope, *(t.contiguous() for t in (out, shift, scale, grad)))
 
 
 @attend_gatv2_backward.register_fake

@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Module, Parameter
+from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import scatter
 
 from graphgym_lcat.kernels import Graph, reference
@@ -55,10 +56,10 @@ class ConvolvedAttention:
         lambda2: float | str,
         lambda_per_head: bool,
         negative_slope: float,
-        edge_dim: int | None,
-        fill_value: float | Tensor | str,
         init: str,
-        backend: str,
+        edge_dim: int | None = None,
+        fill_value: float | Tensor | str = "mean",
+        backend: str = "auto",
     ) -> None:
         check_positive("heads", heads)
         check_choice("init", init, INITS)
@@ -86,6 +87,10 @@ class ConvolvedAttention:
             parameter = Parameter(torch.empty(1, heads, channels)) if name in vectors else None
             self.register_parameter(name, parameter)
         self.lin_edge = None if edge_dim is None else Projection(edge_dim, heads * channels, init)
+        if isinstance(self, MessagePassing):
+            # PyG compiles `propagate` class by class and takes for the original, which explainers need, what a class inherits:
+            # for a subclass of a layer that is compiled already, that is the compiled one of its parent.
+            type(self)._orig_propagate = MessagePassing.propagate
 
     def _reset_attention(self) -> None:
         self.interpolation.reset_parameters()
@@ -104,6 +109,18 @@ class ConvolvedAttention:
     def _describe_attention(self) -> str:
         score = repr(self.score) if isinstance(self.score, str) else _name(self.score)
         return f"heads={self.heads}, score={score}, {describe(self.interpolation)}"
+
+    def _is_observed(self) -> bool:
+        """An explainer or a hook wants to see messages, so they must exist."""
+        return bool(
+            self.explain
+            or self._message_forward_pre_hooks
+            or self._message_forward_hooks
+            or self._propagate_forward_pre_hooks
+            or self._propagate_forward_hooks
+            or self._aggregate_forward_pre_hooks
+            or self._aggregate_forward_hooks
+        )
 
     def _attend(
         self,
@@ -246,6 +263,21 @@ class ConvolvedAttention:
             return attr, fill.expand(n, attr.size(1))
         loops = scatter(attr, graph.dst, dim=0, dim_size=graph.num_dst + 1, reduce=self.fill_value)
         return attr, loops[:n]
+
+
+def edge_list(graph: Graph, gamma: Gamma) -> tuple[Tensor, Tensor]:
+    """Edges and coefficients in the order of PyG's ``GATConv``: the input's without dropped self-loops, then the added ones."""
+    order = torch.argsort(graph.edge_id)
+    loops = torch.arange(graph.self_loops, device=graph.device)
+    src = torch.cat([graph.src[order], loops])
+    dst = torch.cat([graph.dst[order], loops])
+    return torch.stack([src, dst]), torch.cat([gamma[0][order], gamma[1]])
+
+
+def neighborhood_sizes(graph: Graph) -> Tensor:
+    """``[num_dst]``, the number of edges that a softmax runs over: stored ones and the added self-loop."""
+    count = graph.rowptr.diff()
+    return count + (torch.arange(graph.num_dst, device=count.device) < graph.self_loops)
 
 
 def _block_diagonal(vectors: Tensor) -> Tensor:
