@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,17 @@ class Grid:
         return self.blocks[0].models
 
 
-def find_config(name: str, beside: Path) -> Path:
-    """The configuration of that path, seen from the grid's folder first, or the packaged one of that name."""
-    return beside / name if (beside / name).is_file() else find_yaml(name, "lcat_configs")
+def find_config(name: str, grid: Path) -> Path:
+    """The configuration of that path, seen from the grid's folder first, or the packaged one of that name.
+
+    A grid and its configuration often share a name (``real.yaml``), so a grid is never taken for one.
+    """
+    grids = Path(str(resources.files("lcat_grids"))).resolve()
+    for candidate in (grid.parent / name, Path(name)):
+        if candidate.is_file() and candidate.resolve() != grid.resolve() and candidate.resolve().parent != grids:
+            return candidate
+    packaged = Path(str(resources.files("lcat_configs"))) / Path(name).with_suffix(".yaml").name
+    return packaged if packaged.is_file() and Path(name).name == name else find_yaml(name, "lcat_configs")
 
 
 def read_grid(path: Path, overrides: Mapping[str, Any] | None = None) -> Grid:

@@ -77,7 +77,7 @@ def make_plan(grid: Grid, worker: Describer) -> Plan:
     Raises:
         UserError: for the first key or value that cannot be, or for a grid without runs.
     """
-    base = None if grid.base is None else find_config(grid.base, Path(grid.source).parent)
+    base = None if grid.base is None else find_config(grid.base, Path(grid.source))
     defaults, base_settings = worker.describe(base)
     base_settings.pop("seed", None)
     common = {**base_settings, **_coerce(grid.blocks[0].set, defaults)}

@@ -2,7 +2,7 @@ import pytest
 
 from lcat_run.errors import UserError
 from lcat_run.models import MODELS
-from lcat_run.sweep.grid import parse_grid
+from lcat_run.sweep.grid import find_config, parse_grid
 
 
 def parse(overrides=None, **document):
@@ -104,3 +104,19 @@ def test_a_key_of_a_linked_axis_cannot_be_set_on_the_command_line():
 def test_a_grid_must_be_a_mapping():
     with pytest.raises(UserError, match=r"a grid in g\.yaml must be a mapping"):
         parse_grid(["gcn"], "g.yaml", {})
+
+
+def test_a_base_is_looked_for_beside_the_grid_first(tmp_path):
+    (tmp_path / "real.yaml").write_text("")
+    assert find_config("real.yaml", tmp_path / "grid.yaml") == tmp_path / "real.yaml"
+
+
+def test_a_grid_is_not_taken_for_its_own_base(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "real.yaml").write_text("")
+    assert find_config("real.yaml", tmp_path / "real.yaml").samefile(find_config("real", tmp_path / "grid.yaml"))
+
+
+def test_an_unknown_base_offers_the_nearest(tmp_path):
+    with pytest.raises(UserError, match="did you mean 'real'"):
+        find_config("rael.yaml", tmp_path / "grid.yaml")
