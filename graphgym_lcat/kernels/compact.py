@@ -20,9 +20,7 @@ class CompactLayout:
         self_loops: Nodes ``0 … self_loops - 1`` have one self-loop that is not stored.
     """
 
-    def __init__(
-        self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, count_loops: bool
-    ):
+    def __init__(self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, count_loops: bool):
         edges = edge_index.size(1)
         src, dst = edge_index.to(torch.int64).contiguous()
         self.num_src, self.num_dst = num_src, num_dst

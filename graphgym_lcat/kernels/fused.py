@@ -54,11 +54,11 @@ def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | flo
     elif lambda2.numel() not in (1, source.size(1)):
         lambda2 = lambda2.expand(source.size(1))
     if torch.compiler.is_compiling():
-        return ops.convolve(*ops.handle(graph), target, source, lambda2)
+        return ops.convolve(*ops.handle(graph), target, source, lambda2, _needs_grad(lambda2))[0]
     if not _needs_grad(target, source, lambda2):
         return calls.convolve_forward(
-            graph.compact, target.contiguous(), source.contiguous(), lambda2.contiguous()
-        )
+            graph.compact, target.contiguous(), source.contiguous(), lambda2.contiguous(), False
+        )[0]
     return _Convolve.apply(graph, target, source, lambda2)
 
 
@@ -77,15 +77,11 @@ def attend_gat(graph: Graph, query: Tensor, key: Tensor, value: Tensor, negative
     elif _needs_grad(query, key, value):
         out = _AttendGAT.apply(graph, query, key, value, negative_slope)
     else:
-        out, _ = calls.gat_forward(
-            graph.compact, _rows(query), _rows(key), value.contiguous(), negative_slope, False
-        )
+        out, _ = calls.gat_forward(graph.compact, _rows(query), _rows(key), value.contiguous(), negative_slope, False)
     return out[:, :heads, :channels] if more_heads or more_channels else out
 
 
-def attend_gatv2(
-    graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: Tensor, negative_slope: float
-) -> Tensor:
+def attend_gatv2(graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: Tensor, negative_slope: float) -> Tensor:
     """See :func:`graphgym_lcat.kernels.reference.attend_gatv2`."""
     heads, channels = value.shape[1:]
     if heads > MAX_HEADS or not query.dtype == key.dtype == value.dtype == att.dtype:
@@ -139,8 +135,8 @@ class _Convolve(torch.autograd.Function):
     def forward(ctx, graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor) -> Tensor:
         ctx.layout = graph.compact
         target, source, lambda2 = target.contiguous(), source.contiguous(), lambda2.contiguous()
-        out = calls.convolve_forward(ctx.layout, target, source, lambda2)
-        ctx.save_for_backward(source, lambda2, out)
+        out, slope = calls.convolve_forward(ctx.layout, target, source, lambda2, ctx.needs_input_grad[3])
+        ctx.save_for_backward(lambda2, slope)
         return out
 
     @staticmethod
@@ -162,17 +158,13 @@ class _AttendGAT(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, grad: Tensor):
         query, key, value, out, *state = ctx.saved_tensors
-        grads = calls.gat_backward(
-            ctx.layout, query, key, value, ctx.slope, out, tuple(state), grad.contiguous()
-        )
+        grads = calls.gat_backward(ctx.layout, query, key, value, ctx.slope, out, tuple(state), grad.contiguous())
         return None, *grads, None
 
 
 class _AttendGATv2(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx, graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: Tensor, slope: float
-    ) -> Tensor:
+    def forward(ctx, graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:
         ctx.layout, ctx.slope = graph.compact, slope
         inputs = tuple(t.contiguous() for t in (query, key, value, att))
         out, shift, scale = calls.gatv2_forward(ctx.layout, *inputs, slope)
@@ -183,7 +175,5 @@ class _AttendGATv2(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, grad: Tensor):
         *inputs, out, shift, scale = ctx.saved_tensors
-        grads = calls.gatv2_backward(
-            ctx.layout, *inputs, ctx.slope, out, shift, scale, grad.contiguous()
-        )
+        grads = calls.gatv2_backward(ctx.layout, *inputs, ctx.slope, out, shift, scale, grad.contiguous())
         return None, *grads, None

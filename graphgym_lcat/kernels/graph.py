@@ -28,9 +28,7 @@ class Graph:
         edge_index: ``[2, E]``, as it came.
     """
 
-    def __init__(
-        self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool
-    ):
+    def __init__(self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool):
         self.num_src = num_src
         self.num_dst = num_dst
         self.add_self_loops = add_self_loops
@@ -76,9 +74,7 @@ class Graph:
         if self._compact is None:
             self._check_unchanged()
             loops_count = self.shared_nodes and not self.add_self_loops
-            self._compact = CompactLayout(
-                self.edge_index, self.num_src, self.num_dst, self.add_self_loops, loops_count
-            )
+            self._compact = CompactLayout(self.edge_index, self.num_src, self.num_dst, self.add_self_loops, loops_count)
         return self._compact
 
     @property
@@ -145,9 +141,7 @@ class Graph:
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device."""
         self._check_unchanged()
-        return Graph(
-            self.edge_index.to(device), self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes
-        )
+        return Graph(self.edge_index.to(device), self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes)
 
     def _check_unchanged(self) -> None:
         if self._version is not None and self.edge_index._version != self._version:
@@ -205,7 +199,9 @@ def _check_edge_index(edge_index: Tensor, num_src: int, num_dst: int) -> None:
             )
 
 
-def _sort_edges(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> SortedEdges:
+def _sort_edges(
+    edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool
+) -> SortedEdges:
     src, dst = edge_index[0].long(), edge_index[1].long()
     compiling = torch.compiler.is_compiling()
     if add_self_loops:
