@@ -73,6 +73,17 @@ NOINLINE void weighted_sum_row(const real *weight, int64_t edges, const int32_t 
     sum_row_(weight, edges, col, x, width, total);
 }
 
+/* The same without the edges whose other end is `self`. */
+NOINLINE void sum_others(int32_t self, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
+{
+    for (int64_t c = 0; c < width; c++) total[c] = 0;
+    for (int64_t first = 0, last; first < edges; first = last + 1) {
+        for (last = first; last < edges && last < first + EDGES_PER_BLOCK && col[last] != self;) last++;
+        add_edges(0, last - first, col + first, x, width, total);
+        if (last < edges && col[last] != self) last--;
+    }
+}
+
 /* out_i = mean of x_j over the in-edges of i and, for i < self_loops, i itself; 0 if there are none. */
 int EXPORT(mean_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, const real *x,
                          int64_t width, real *out, int threads)
@@ -124,9 +135,10 @@ int EXPORT(convolve_forward)(int64_t rows, const int64_t *rowptr, const int32_t 
         const real n = (real)(edges - own);
         const real *mine = target + i * width;
         real *total = out + i * width;
-        sum_row(edges, col + rowptr[i], source, width, total);
         if (own)
-            for (int64_t c = 0; c < width; c++) total[c] -= (real)own * source[i * width + c];
+            sum_others((int32_t)i, edges, col + rowptr[i], source, width, total);
+        else
+            sum_row(edges, col + rowptr[i], source, width, total);
         for (int64_t h = 0; h < heads; h++) {
             const real l = lambda[h], scale = 1 / (1 + l * n);
             if (slope)
@@ -168,9 +180,10 @@ int EXPORT(convolve_backward)(int64_t rows, const int64_t *rowptr, int64_t cols,
 #pragma omp for schedule(dynamic, ROWS_PER_BLOCK)
         for (int64_t j = 0; j < cols; j++) {
             real *total = grad_source + j * width;
-            sum_row(colptr[j + 1] - colptr[j], row + colptr[j], grad_target, width, total);
             if (loops && j < rows && loops[j])
-                for (int64_t c = 0; c < width; c++) total[c] -= (real)loops[j] * grad_target[j * width + c];
+                sum_others((int32_t)j, colptr[j + 1] - colptr[j], row + colptr[j], grad_target, width, total);
+            else
+                sum_row(colptr[j + 1] - colptr[j], row + colptr[j], grad_target, width, total);
             for (int64_t h = 0; h < heads; h++)
                 for (int64_t c = h * channels; c < (h + 1) * channels; c++) total[c] *= lambda[h];
         }
