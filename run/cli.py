@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from lcat_run.errors import UserError
 
-COMMANDS: tuple[str, ...] = ("datasets",)
+COMMANDS: tuple[str, ...] = ("run", "layers", "datasets")
 
 DESCRIPTION = "L-CAT for GraphGym: train, sweep, and compare layers that learn whether to convolve or attend."
 

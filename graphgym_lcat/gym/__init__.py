@@ -1,5 +1,5 @@
-"""GraphGym's registries: configuration, layers, network, loader, optimizers. Importing this registers everything."""
+"""GraphGym's registries: configuration, layers, network, loader, optimizers, loop. Importing this registers everything."""
 
-from graphgym_lcat.gym import config, layers, loader, network, optimizer
+from graphgym_lcat.gym import classic, config, layers, loader, network, optimizer
 
-__all__ = ["config", "layers", "loader", "network", "optimizer"]
+__all__ = ["classic", "config", "layers", "loader", "network", "optimizer"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 from pathlib import Path
@@ -17,8 +18,10 @@ PREVIOUS = "checkpoint.previous.pt"
 
 def save_checkpoint(run_dir: Path, state: dict[str, Any]) -> None:
     """Writes the newest checkpoint; the one that was newest is kept as the previous."""
+    buffer = io.BytesIO()  # torch would report a full disk as a RuntimeError of its zip writer
+    torch.save(state, buffer)
     fresh = run_dir / f".{NEWEST}.new"
-    write_atomically(fresh, lambda file: torch.save(state, file))
+    write_atomically(fresh, lambda file: file.write(buffer.getbuffer()))
     if (run_dir / NEWEST).exists():
         os.replace(run_dir / NEWEST, run_dir / PREVIOUS)
     os.replace(fresh, run_dir / NEWEST)

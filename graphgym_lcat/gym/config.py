@@ -80,15 +80,28 @@ KEYS = (
     Key("lcat.lambda_per_head", False, "Learn one pair of λ per head instead of one per layer.", _FLAG),
     Key("lcat.heads", 1, "Heads of a layer; gnn.dim_inner is their total width.", _whole(1)),
     Key(
-        "lcat.score_weights", "shared", "Weights of the score: the layer's own values', or others.", _one_of(SCORE_WEIGHTS)
+        "lcat.score_weights",
+        "shared",
+        "Weights of the score: the layer's own values', or others.",
+        _one_of(SCORE_WEIGHTS),
     ),
     Key("lcat.init", "uniform", "Initial weights: Glorot uniform, or Glorot normal with gain √2.", _one_of(INITS)),
     Key("lcat.negative_slope", 0.2, "Slope of the score's LeakyReLU.", _UNIT),
     Key("lcat.dropout", 0.0, "Dropout probability of the attention coefficients.", _UNIT),
     Key("lcat.edge_dim", 0, "Size of the edge features that the score uses; 0 uses none.", _whole(0)),
     Key("lcat.backend", "auto", "How attention is computed.", _one_of(BACKENDS)),
-    Key("lcat.norm", "batch", "The normalisation that gnn.batchnorm: true switches on (model.type: lcat).", _one_of(NORMS)),
-    Key("lcat.loop", "train", "What a run does: train a network, or one point of the synthetic experiment.", _one_of(LOOPS)),
+    Key(
+        "lcat.norm",
+        "batch",
+        "The normalisation that gnn.batchnorm: true switches on (model.type: lcat).",
+        _one_of(NORMS),
+    ),
+    Key(
+        "lcat.loop",
+        "train",
+        "What a run does: train a network, or one point of the synthetic experiment.",
+        _one_of(LOOPS),
+    ),
     Key("lcat.patience", 0, "Stop after so many epochs without a better validation metric; 0 never stops.", _whole(0)),
     Key("lcat.checkpoint_seconds", 20.0, "Time between two checkpoints of a run.", _SECONDS),
     Key("lcat.log_every", 100, "Without a terminal, print a line every so many epochs; 0 prints none.", _whole(0)),
@@ -97,7 +110,9 @@ KEYS = (
     Key("dataset.label", "", "Name of the dataset in tables, if not dataset.name.", _TEXT),
     Key("dataset.split_seed", 0, "Seed of a random split, apart from the seed of the weights.", _whole(0)),
     Key("dataset.split_index", 0, "Column of two-dimensional public masks.", _whole(0)),
-    Key("dataset.split_file", "", "An .npz or .json file with train, val and test, for dataset.split_mode: file.", _TEXT),
+    Key(
+        "dataset.split_file", "", "An .npz or .json file with train, val and test, for dataset.split_mode: file.", _TEXT
+    ),
     Key("dataset.row_normalize", False, "Scale every node's features to sum 1.", _FLAG),
     Key("block_model.num_nodes", 1000, "Generated graph: nodes.", _whole(2)),
     Key("block_model.num_classes", 5, "Generated graph: classes, of equal size.", _whole(2)),

@@ -28,7 +28,16 @@ SCHEMA = 1
 RESULT = "result.json"
 PAUSE_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
 # Settings that do not change what a run computes.
-_FREE = ("out_dir", "run_dir", "cfg_dest", "dataset.dir", "num_threads", "print", "lcat.checkpoint_seconds", "lcat.log_every")
+_FREE = (
+    "out_dir",
+    "run_dir",
+    "cfg_dest",
+    "dataset.dir",
+    "num_threads",
+    "print",
+    "lcat.checkpoint_seconds",
+    "lcat.log_every",
+)
 
 Progress = Callable[["Training"], None]
 log = logging.getLogger("graphgym_lcat")

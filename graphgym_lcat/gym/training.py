@@ -32,6 +32,8 @@ from graphgym_lcat.gym.settings import Settings
 from graphgym_lcat.nn.attention import ConvolvedAttention
 from graphgym_lcat.nn.interpolation import Lambdas
 
+Parts = tuple[Data, torch.nn.Module, torch.optim.Optimizer, Any]
+
 METRICS_TO_MAXIMISE = ("accuracy", "auc")
 
 
@@ -58,24 +60,27 @@ def metric_for_selection() -> str:
 
 
 class Training:
-    """One run of ``lcat.loop: train``, epoch by epoch. ``cfg`` holds ``settings`` already; the seed is set here."""
+    """One run of ``lcat.loop: train``, epoch by epoch.
 
-    def __init__(self, run_dir: Path, settings: Settings):
+    Args:
+        run_dir: Where logs and checkpoints go.
+        settings: What ``cfg`` was made from, for the checkpoint.
+        parts: Graph, model, optimizer and scheduler, if the caller has built them; otherwise ``cfg`` says what they are, and
+            ``cfg.seed`` is set before they are built.
+    """
+
+    def __init__(self, run_dir: Path, settings: Settings, parts: Parts | None = None):
         self.run_dir = run_dir
         self.settings = settings
         self.device = torch.device(_device())
         self.metric = metric_for_selection()
-        data = load_graph()
+        data, self.model, self.optimizer, self.scheduler = parts or self._build()
         if self.metric == "auc" and int(data.y.max()) != 1:
             raise ValueError("`metric_best: auc` needs two classes, got " + str(int(data.y.max()) + 1))
         self.dataset = _describe(data)
-        seed_everything(cfg.seed)
-        cfg.share.dim_in, cfg.share.dim_out = data.x.size(1), int(data.y.max()) + 1
-        self.model = create_model(to_device=False).to(self.device)
+        self.model.to(self.device)
         self.params = sum(p.numel() for p in self.model.parameters())
         self.attention = [m for m in self.model.modules() if isinstance(m, ConvolvedAttention)]
-        self.optimizer = _fuse(create_optimizer(self.model.parameters(), cfg.optim), self.device)
-        self.scheduler = create_scheduler(self.optimizer, cfg.optim)
         self.data = data.to(self.device)
         self.nodes = {split: data[f"{split}_mask"].nonzero().view(-1).to(self.device) for split in SPLITS}
         self.labels = {split: data.y[nodes.cpu()].to(self.device) for split, nodes in self.nodes.items()}
@@ -86,6 +91,14 @@ class Training:
         self.best_outputs: Tensor | None = None
         self.best_weights: dict[str, Tensor] | None = None
         self.seconds = 0.0
+
+    def _build(self) -> Parts:
+        data = load_graph()
+        cfg.share.dim_in, cfg.share.dim_out = data.x.size(1), int(data.y.max()) + 1
+        seed_everything(cfg.seed)
+        model = create_model(to_device=False).to(self.device)
+        optimizer = _fuse(create_optimizer(model.parameters(), cfg.optim), self.device)
+        return data, model, optimizer, create_scheduler(optimizer, cfg.optim)
 
     @property
     def max_epoch(self) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
+import torch
 from torch import Tensor
 
-from graphgym_lcat.kernels import fused, reference
+from graphgym_lcat.kernels import fused, library, reference
 
 BACKENDS = ("auto", "torch", "fused")
 ENVIRONMENT_VARIABLE = "LCAT_BACKEND"
@@ -31,3 +32,15 @@ def kernels_for(backend: str, *tensors: Tensor) -> ModuleType:
     if backend == "fused":
         raise RuntimeError(f"backend='fused' was asked for, but {reason}")
     return reference
+
+
+def describe_backend() -> str:
+    """What ``auto`` uses for float32 on the CPU, and why."""
+    chosen = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
+    if chosen == "torch":
+        return f"torch path ({ENVIRONMENT_VARIABLE}=torch)"
+    if fused.UNAVAILABLE is not None:
+        return f"torch path ({fused.UNAVAILABLE})"
+    kernels = library.load()
+    threads = f"{torch.get_num_threads()} threads" if kernels.has_openmp else "one thread, built without OpenMP"
+    return f"fused kernels ({kernels.instruction_set}, {threads})"

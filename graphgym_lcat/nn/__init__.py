@@ -1,7 +1,11 @@
 """The layers, as plain PyG modules: no GraphGym, no global configuration, no files."""
 
 from graphgym_lcat.kernels import Graph
+from graphgym_lcat.nn.attention_adjacency import AttentionAdjacency
 from graphgym_lcat.nn.cat_conv import CATConv
 from graphgym_lcat.nn.lcat_conv import LCATConv
+from graphgym_lcat.nn.lcat_gcn2_conv import LCATGCN2Conv
+from graphgym_lcat.nn.lcat_gin_conv import LCATGINConv
+from graphgym_lcat.nn.lcat_pna_conv import LCATPNAConv
 
-__all__ = ["CATConv", "Graph", "LCATConv"]
+__all__ = ["AttentionAdjacency", "CATConv", "Graph", "LCATConv", "LCATGCN2Conv", "LCATGINConv", "LCATPNAConv"]

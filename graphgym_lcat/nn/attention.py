@@ -55,10 +55,10 @@ class ConvolvedAttention:
         lambda2: float | str,
         lambda_per_head: bool,
         negative_slope: float,
-        edge_dim: int | None,
-        fill_value: float | Tensor | str,
         init: str,
-        backend: str,
+        edge_dim: int | None = None,
+        fill_value: float | Tensor | str = "mean",
+        backend: str = "auto",
     ) -> None:
         check_positive("heads", heads)
         check_choice("init", init, INITS)
@@ -104,6 +104,18 @@ class ConvolvedAttention:
     def _describe_attention(self) -> str:
         score = repr(self.score) if isinstance(self.score, str) else _name(self.score)
         return f"heads={self.heads}, score={score}, {describe(self.interpolation)}"
+
+    def _is_observed(self) -> bool:
+        """An explainer or a hook wants to see messages, so they must exist."""
+        return bool(
+            self.explain
+            or self._message_forward_pre_hooks
+            or self._message_forward_hooks
+            or self._propagate_forward_pre_hooks
+            or self._propagate_forward_hooks
+            or self._aggregate_forward_pre_hooks
+            or self._aggregate_forward_hooks
+        )
 
     def _attend(
         self,
@@ -246,6 +258,21 @@ class ConvolvedAttention:
             return attr, fill.expand(n, attr.size(1))
         loops = scatter(attr, graph.dst, dim=0, dim_size=graph.num_dst + 1, reduce=self.fill_value)
         return attr, loops[:n]
+
+
+def edge_list(graph: Graph, gamma: Gamma) -> tuple[Tensor, Tensor]:
+    """Edges and coefficients in the order of PyG's ``GATConv``: the input's without dropped self-loops, then the added ones."""
+    order = torch.argsort(graph.edge_id)
+    loops = torch.arange(graph.self_loops, device=graph.device)
+    src = torch.cat([graph.src[order], loops])
+    dst = torch.cat([graph.dst[order], loops])
+    return torch.stack([src, dst]), torch.cat([gamma[0][order], gamma[1]])
+
+
+def neighborhood_sizes(graph: Graph) -> Tensor:
+    """``[num_dst]``, the number of edges that a softmax runs over: stored ones and the added self-loop."""
+    count = graph.rowptr.diff()
+    return count + (torch.arange(graph.num_dst, device=count.device) < graph.self_loops)
 
 
 def _block_diagonal(vectors: Tensor) -> Tensor:

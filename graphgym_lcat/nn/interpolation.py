@@ -68,7 +68,9 @@ class Interpolation(Module):
     def lambdas(self) -> Lambdas:
         """The values as plain numbers."""
         lambda1 = self.fixed1 if self.x is None else _plain(_sigmoid(10**x - _OFFSET) for x in self.x.tolist())
-        lambda2 = self.fixed2 if self.y is None else _plain(_sigmoid(10 ** (_MIRROR - y) - _OFFSET) for y in self.y.tolist())
+        lambda2 = (
+            self.fixed2 if self.y is None else _plain(_sigmoid(10 ** (_MIRROR - y) - _OFFSET) for y in self.y.tolist())
+        )
         return Lambdas(lambda1, lambda2)
 
     def extra_repr(self) -> str:

@@ -16,8 +16,7 @@ from torch_geometric.utils.sparse import (
 )
 
 from graphgym_lcat.kernels import Graph
-from graphgym_lcat.kernels.reference import Gamma
-from graphgym_lcat.nn.attention import ConvolvedAttention, Score
+from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list
 from graphgym_lcat.nn.checks import check_choice, check_positive
 from graphgym_lcat.nn.graph_input import resolve_graph
 from graphgym_lcat.nn.init import Projection
@@ -207,7 +206,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         if return_attention_weights or self._is_observed():
             gamma = self._gamma(graph, key, query, edge_attr)
             gamma = tuple(torch.nn.functional.dropout(part, dropout) for part in gamma)
-            edges, alpha = _edge_list(graph, gamma)
+            edges, alpha = edge_list(graph, gamma)
             # propagate_type: (x: OptPairTensor, alpha: Tensor)
             out = self.propagate(
                 self._in_flow(edges), x=(value, None), alpha=alpha, size=self._in_flow((num_src, num_dst))
@@ -241,18 +240,6 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             of_score = self.lin_dst
             key = value if self.lin_score_src is None else self.lin_score_src(x_src).view(shape)
         return value, key, None if x_dst is None else of_score(x_dst).view(shape)
-
-    def _is_observed(self) -> bool:
-        """An explainer or a hook wants to see messages, so they must exist."""
-        return bool(
-            self.explain
-            or self._message_forward_pre_hooks
-            or self._message_forward_hooks
-            or self._propagate_forward_pre_hooks
-            or self._propagate_forward_hooks
-            or self._aggregate_forward_pre_hooks
-            or self._aggregate_forward_hooks
-        )
 
     def _in_flow(self, pair):
         """``propagate`` wants edges and sizes in the order of ``flow``."""
@@ -290,15 +277,6 @@ class LCATConv(ConvolvedAttention, MessagePassing):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {self._describe_attention()})"
-
-
-def _edge_list(graph: Graph, gamma: Gamma) -> tuple[Tensor, Tensor]:
-    """Edges and coefficients in the order of PyG's ``GATConv``: the input's without self-loops, then the added self-loops."""
-    order = torch.argsort(graph.edge_id)
-    loops = torch.arange(graph.self_loops, device=graph.device)
-    src = torch.cat([graph.src[order], loops])
-    dst = torch.cat([graph.dst[order], loops])
-    return torch.stack([src, dst]), torch.cat([gamma[0][order], gamma[1]])
 
 
 def _like_input(edge_index: Adj | Graph, edges: Tensor, alpha: Tensor, size: tuple[int, int]):

@@ -1,0 +1,104 @@
+"""The attention adjacency: edge weights for any PyG layer that takes them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.typing import Adj
+
+from graphgym_lcat.kernels import Graph
+from graphgym_lcat.kernels.reference import Gamma
+from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list, neighborhood_sizes
+from graphgym_lcat.nn.checks import check_positive
+from graphgym_lcat.nn.graph_input import resolve_graph
+from graphgym_lcat.nn.init import Projection
+
+
+class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
+    r"""Turns node features and a graph into ``(edge_index, edge_weight)`` for any layer that takes ``edge_weight``.
+
+    .. math::
+        A^{att}_{ij} = n_i \gamma_{ij}
+
+    where :math:`\gamma` are the attention coefficients of :class:`LCATConv` and :math:`n_i` is the number of edges that the
+    softmax of node :math:`i` runs over. The rows of :math:`A^{att}` have the sums of those of the adjacency matrix, and with
+    :math:`\lambda_1 = 0` it is the adjacency matrix.
+
+    .. code-block:: python
+
+        adjacency = AttentionAdjacency(16, heads=4)
+        conv = GraphConv(16, 32)
+        x = conv(x, *adjacency(x, edge_index))
+
+    Args:
+        in_channels (int): Size of each input sample, or −1 to derive it from the first input.
+        channels (int, optional): Size of the score's features, per head. (default: :obj:`8`)
+        heads (int, optional): Number of heads; the weight of an edge is their mean. (default: :obj:`1`)
+        negative_slope (float, optional): Slope of the LeakyReLU. (default: :obj:`0.2`)
+        add_self_loops (bool, optional): Drop the self-loops of the input and add one to every node. By default the edges are
+            used, and returned, as given: the softmax must run over exactly the edges that the layer aggregates.
+            (default: :obj:`False`)
+        score, lambda1, lambda2, init, lambda_per_head: As in :class:`LCATConv`.
+
+    Shapes:
+        - **input:** node features ``[N, in_channels]``, a graph as in :class:`LCATConv`, edge weights ``[E]`` to multiply
+          with *(optional)*
+        - **output:** ``edge_index`` ``[2, E']`` and ``edge_weight`` ``[E']``
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        channels: int = 8,
+        heads: int = 1,
+        negative_slope: float = 0.2,
+        add_self_loops: bool = False,
+        *,
+        score: Score = "gat",
+        lambda1: float | str = "learn",
+        lambda2: float | str = "learn",
+        init: str = "uniform",
+        lambda_per_head: bool = False,
+    ):
+        super().__init__()
+        check_positive("channels", channels)
+        self._init_attention(
+            heads,
+            channels,
+            score=score,
+            lambda1=lambda1,
+            lambda2=lambda2,
+            lambda_per_head=lambda_per_head,
+            negative_slope=negative_slope,
+            init=init,
+        )
+        self.in_channels = in_channels
+        self.add_self_loops = add_self_loops
+        self.lin_score = Projection(in_channels, heads * channels, init)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self._reset_attention()
+        self.lin_score.reset_parameters()
+
+    def forward(self, x: Tensor, edge_index: Adj | Graph, edge_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        num_nodes = x.size(0)
+        graph, sparse_values = resolve_graph(edge_index, num_nodes, num_nodes, self.add_self_loops, shared_nodes=True)
+        if edge_weight is None:
+            edge_weight = sparse_values
+        if edge_weight is not None and self.add_self_loops:
+            raise ValueError("`edge_weight` must be None with `add_self_loops=True`: the added self-loops would have none")
+        key = self.lin_score(x).view(-1, self.heads, self.score_channels)
+        gamma = attention_adjacency(graph, self._gamma(graph, key, key))
+        edges, weights = edge_list(graph, tuple(part.mean(dim=1, keepdim=True) for part in gamma))
+        weights = weights.view(-1)
+        return edges, weights if edge_weight is None else weights * edge_weight
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self._describe_attention()})"
+
+
+def attention_adjacency(graph: Graph, gamma: Gamma) -> Gamma:
+    """``n_i γ_ij``, head by head."""
+    sizes = neighborhood_sizes(graph).to(gamma[0].dtype).unsqueeze(-1)
+    return gamma[0] * sizes.index_select(0, graph.dst), gamma[1] * sizes[: graph.self_loops]

@@ -1,0 +1,148 @@
+"""GCNII with the attention adjacency."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.conv import GCN2Conv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.typing import Adj
+
+from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list, neighborhood_sizes
+from graphgym_lcat.nn.attention_adjacency import attention_adjacency
+from graphgym_lcat.nn.checks import check_choice
+from graphgym_lcat.nn.graph_input import resolve_graph
+from graphgym_lcat.nn.init import Projection
+from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
+
+
+class LCATGCN2Conv(ConvolvedAttention, GCN2Conv):
+    r"""PyG's :class:`torch_geometric.nn.GCN2Conv` whose normalised adjacency is multiplied by the attention adjacency,
+
+    .. math::
+        \mathbf{H}^{\prime} = \left( (1 - \alpha) (\mathbf{\hat{P}} \odot \mathbf{A}^{att}) \mathbf{H} + \alpha \mathbf{H}^{(0)}
+        \right) \left( (1 - \beta) \mathbf{I} + \beta \mathbf{\Theta} \right), \qquad A^{att}_{ij} = |N^*_i| \gamma_{ij} .
+
+    Heads split the channels.
+
+    * :math:`\lambda_1 = 0`: GCNII
+
+    Args:
+        channels, …, normalize: As in :class:`torch_geometric.nn.GCN2Conv`; ``cached`` is accepted and not needed, the layout of
+            the graph is remembered anyway.
+        heads (int, optional): Number of heads; must divide ``channels``. (default: :obj:`1`)
+        score_weights (str, optional): :obj:`"shared"` scores :math:`\mathbf{H} \mathbf{\Theta}_1`, :obj:`"separate"` has a
+            weight of its own. (default: :obj:`"shared"`)
+        score, lambda1, lambda2, negative_slope, init, lambda_per_head, backend: As in :class:`LCATConv`.
+        **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        alpha: float,
+        theta: float | None = None,
+        layer: int | None = None,
+        shared_weights: bool = True,
+        cached: bool = False,
+        add_self_loops: bool = True,
+        normalize: bool = True,
+        *,
+        heads: int = 1,
+        score: Score = "gat",
+        lambda1: float | str = "learn",
+        lambda2: float | str = "learn",
+        score_weights: str = "shared",
+        negative_slope: float = 0.2,
+        init: str = "uniform",
+        lambda_per_head: bool = False,
+        backend: str = "auto",
+        **kwargs,
+    ):
+        check_choice("score_weights", score_weights, SCORE_WEIGHTS)
+        if (theta is None) != (layer is None):
+            raise ValueError(f"`theta` and `layer` come together, got theta={theta} and layer={layer}")
+        super().__init__(channels, alpha, theta, layer, shared_weights, cached, add_self_loops, normalize, **kwargs)
+        if channels % heads:
+            raise ValueError(f"`heads` must divide the {channels} channels, got {heads}")
+        self._init_attention(
+            heads,
+            channels // heads,
+            score=score,
+            lambda1=lambda1,
+            lambda2=lambda2,
+            lambda_per_head=lambda_per_head,
+            negative_slope=negative_slope,
+            init=init,
+            backend=backend,
+        )
+        self.score_weights = score_weights
+        self.lin_score = Projection(channels, channels, init) if score_weights == "separate" else None
+        self._reset_score()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if hasattr(self, "score_weights"):  # GCN2Conv's constructor calls this before there is a score
+            self._reset_score()
+
+    def _reset_score(self) -> None:
+        self._reset_attention()
+        if self.lin_score is not None:
+            self.lin_score.reset_parameters()
+
+    def forward(self, x: Tensor, x_0: Tensor, edge_index: Adj, edge_weight: Tensor | None = None) -> Tensor:
+        """See :class:`torch_geometric.nn.GCN2Conv`."""
+        loops = self.normalize and self.add_self_loops
+        graph, sparse_values = resolve_graph(edge_index, x.size(0), x.size(0), loops, True, self.flow)
+        edge_weight = sparse_values if edge_weight is None else edge_weight
+        heads = (-1, self.heads, self.score_channels)
+        key = (x @ self.weight1 if self.lin_score is None else self.lin_score(x)).view(heads)
+        if edge_weight is None and not self._is_observed():
+            out = self._propagate_unweighted(graph, key, x.view(heads))
+        else:
+            out = self._propagate_weighted(graph, key, x.view(heads), edge_weight)
+        return self._combine(out.flatten(1), x_0)
+
+    def _propagate_unweighted(self, graph, key: Tensor, value: Tensor) -> Tensor:
+        """``Σ_j n_i γ_ij / √(d_i d_j) h_j``: the norms of the two ends go before and behind the sum."""
+        size = neighborhood_sizes(graph).to(value.dtype).view(-1, 1, 1)
+        if not self.normalize:
+            return self._attend(graph, key, key, value) * size
+        root = size.sqrt()
+        inverse_root = torch.where(size > 0, 1 / root.clamp(min=1), 0.0)
+        return self._attend(graph, key, key, value * inverse_root) * root
+
+    def _propagate_weighted(self, graph, key: Tensor, value: Tensor, edge_weight: Tensor | None) -> Tensor:
+        """Edge by edge: for edges with weights, and for explainers, which want to see messages."""
+        gamma = attention_adjacency(graph, self._gamma(graph, key, key))
+        edges, alpha = edge_list(graph, gamma)
+        num_nodes = value.size(0)
+        if edge_weight is not None and graph.self_loops:
+            # gcn_norm keeps the weights that self-loops have; edge_list puts the loops behind the other edges, as it does.
+            edge_weight = edge_weight.index_select(0, graph.edge_id.sort().values)
+        weights = edge_weight
+        if self.normalize:
+            plain = edges[:, : graph.num_edges]
+            _, weights = gcn_norm(plain, edge_weight, num_nodes, False, bool(graph.self_loops), dtype=value.dtype)
+        if weights is not None:
+            alpha = alpha * weights.unsqueeze(-1)
+        if self.flow == "target_to_source":
+            edges = edges.flip(0)
+        # propagate_type: (x: Tensor, alpha: Tensor)
+        return self.propagate(edges, x=value.flatten(1), alpha=alpha, size=(num_nodes, num_nodes))
+
+    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
+        return (x_j.view(-1, self.heads, self.score_channels) * alpha.unsqueeze(-1)).flatten(1)
+
+    def _combine(self, x: Tensor, x_0: Tensor) -> Tensor:
+        """The two terms and the identity map of GCNII."""
+        x = (1 - self.alpha) * x
+        x_0 = self.alpha * x_0[: x.size(0)]
+        if self.weight2 is None:
+            out = x + x_0
+            return torch.addmm(out, out, self.weight1, beta=1 - self.beta, alpha=self.beta)
+        out = torch.addmm(x, x, self.weight1, beta=1 - self.beta, alpha=self.beta)
+        return out + torch.addmm(x_0, x_0, self.weight2, beta=1 - self.beta, alpha=self.beta)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.channels}, alpha={self.alpha}, beta={self.beta}, {self._describe_attention()})"

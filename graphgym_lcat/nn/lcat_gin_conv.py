@@ -1,0 +1,115 @@
+"""GIN with the attention adjacency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.conv import GINConv
+from torch_geometric.typing import Adj
+
+from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list, neighborhood_sizes
+from graphgym_lcat.nn.attention_adjacency import attention_adjacency
+from graphgym_lcat.nn.graph_input import resolve_graph
+from graphgym_lcat.nn.init import Projection
+
+
+class LCATGINConv(ConvolvedAttention, GINConv):
+    r"""PyG's :class:`torch_geometric.nn.GINConv` over the attention adjacency,
+
+    .. math::
+        \mathbf{h}^{\prime}_i = h_{\Theta} \left( (1 + \epsilon) A^{att}_{ii} \mathbf{h}_i +
+        \sum_{j \in N_i} A^{att}_{ij} \mathbf{h}_j \right), \qquad A^{att}_{ij} = |N^*_i| \gamma_{ij},
+
+    with the softmax over :math:`N^*_i = N_i \cup \{i\}`; self-loops in the input are dropped. Heads split the channels. GIN has no
+    weight that the score could share, so it has its own.
+
+    * :math:`\lambda_1 = 0`: GIN
+
+    Args:
+        nn, eps, train_eps: As in :class:`torch_geometric.nn.GINConv`.
+        in_channels (int, optional): Size of each input sample; by default that of the first linear layer in ``nn``.
+        heads (int, optional): Number of heads; must divide ``in_channels``. (default: :obj:`1`)
+        score, lambda1, lambda2, negative_slope, init, lambda_per_head, backend: As in :class:`LCATConv`.
+        **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
+    """
+
+    def __init__(
+        self,
+        nn: Callable,
+        eps: float = 0.0,
+        train_eps: bool = False,
+        *,
+        in_channels: int | None = None,
+        heads: int = 1,
+        score: Score = "gat",
+        lambda1: float | str = "learn",
+        lambda2: float | str = "learn",
+        negative_slope: float = 0.2,
+        init: str = "uniform",
+        lambda_per_head: bool = False,
+        backend: str = "auto",
+        **kwargs,
+    ):
+        super().__init__(nn, eps, train_eps, **kwargs)
+        in_channels = _first_width(nn) if in_channels is None else in_channels
+        if in_channels % heads:
+            raise ValueError(f"`heads` must divide the {in_channels} channels, got {heads}")
+        self._init_attention(
+            heads,
+            in_channels // heads,
+            score=score,
+            lambda1=lambda1,
+            lambda2=lambda2,
+            lambda_per_head=lambda_per_head,
+            negative_slope=negative_slope,
+            init=init,
+            backend=backend,
+        )
+        self.in_channels = in_channels
+        self.lin_score = Projection(in_channels, in_channels, init)
+        self._reset_score()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if hasattr(self, "lin_score"):  # GINConv's constructor calls this before there is a score
+            self._reset_score()
+
+    def _reset_score(self) -> None:
+        self._reset_attention()
+        self.lin_score.reset_parameters()
+
+    def forward(self, x: Tensor, edge_index: Adj, size: tuple[int, int] | None = None) -> Tensor:
+        """See :class:`torch_geometric.nn.GINConv`; one set of nodes."""
+        num_nodes = x.size(0)
+        graph, _ = resolve_graph(edge_index, num_nodes, num_nodes, True, True, self.flow)
+        heads = (-1, self.heads, self.score_channels)
+        key, value = self.lin_score(x).view(heads), x.view(heads)
+        fixed_eps = not isinstance(self.eps, torch.nn.Parameter) and self.initial_eps == 0
+        if fixed_eps and not self._is_observed():
+            sizes = neighborhood_sizes(graph).to(x.dtype).view(-1, 1, 1)
+            return self.nn((self._attend(graph, key, key, value) * sizes).flatten(1))
+        edges, alpha = edge_list(graph, attention_adjacency(graph, self._gamma(graph, key, key)))
+        edges = edges if self.flow == "source_to_target" else edges.flip(0)
+        count = graph.num_edges
+        # propagate_type: (x: Tensor, alpha: Tensor)
+        out = self.propagate(edges[:, :count], x=x, alpha=alpha[:count], size=(num_nodes, num_nodes))
+        own = (1 + self.eps) * (alpha[count:].unsqueeze(-1) * value).flatten(1)
+        return self.nn(out + own)
+
+    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
+        return (x_j.view(-1, self.heads, self.score_channels) * alpha.unsqueeze(-1)).flatten(1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(nn={self.nn}, {self._describe_attention()})"
+
+
+def _first_width(nn: Callable) -> int:
+    """Input size of the first linear layer."""
+    for module in nn.modules() if isinstance(nn, torch.nn.Module) else ():
+        for name in ("in_channels", "in_features"):
+            width = getattr(module, name, None)
+            if isinstance(width, int) and width > 0:
+                return width
+    raise ValueError("`in_channels` must be given: `nn` has no linear layer that tells the size of its input")

@@ -1,0 +1,155 @@
+"""PNA with the attention adjacency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.nn.conv import PNAConv
+from torch_geometric.typing import Adj
+
+from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list
+from graphgym_lcat.nn.attention_adjacency import attention_adjacency
+from graphgym_lcat.nn.checks import check_choice
+from graphgym_lcat.nn.graph_input import resolve_graph
+from graphgym_lcat.nn.init import Projection
+from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
+
+
+class LCATPNAConv(ConvolvedAttention, PNAConv):
+    r"""PyG's :class:`torch_geometric.nn.PNAConv` whose messages are multiplied by the attention adjacency,
+
+    .. math::
+        \mathbf{h}^{\prime}_i = \bigoplus_{j \in N_i} A^{att}_{ij} M(\mathbf{h}_i, \mathbf{h}_j),
+        \qquad A^{att}_{ij} = |N_i| \gamma_{ij},
+
+    before every aggregator and scaler. The edges are used as given, as in ``PNAConv``; heads split the channels of the message.
+
+    * :math:`\lambda_1 = 0`: PNA
+
+    Args:
+        in_channels, …, train_norm: As in :class:`torch_geometric.nn.PNAConv`.
+        heads (int, optional): Number of heads; must divide the channels of a message, ``towers * F_in``.
+            (default: :obj:`1`)
+        score_weights (str, optional): :obj:`"shared"` scores with the sender's half of the first layer of the message (one
+            tower only), :obj:`"separate"` with a weight of its own. (default: :obj:`"shared"`)
+        score, lambda1, lambda2, negative_slope, init, lambda_per_head: As in :class:`LCATConv`.
+        **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        aggregators: list[str],
+        scalers: list[str],
+        deg: Tensor,
+        edge_dim: int | None = None,
+        towers: int = 1,
+        pre_layers: int = 1,
+        post_layers: int = 1,
+        divide_input: bool = False,
+        act: str | Callable | None = "relu",
+        act_kwargs: dict[str, Any] | None = None,
+        train_norm: bool = False,
+        *,
+        heads: int = 1,
+        score: Score = "gat",
+        lambda1: float | str = "learn",
+        lambda2: float | str = "learn",
+        score_weights: str = "shared",
+        negative_slope: float = 0.2,
+        init: str = "uniform",
+        lambda_per_head: bool = False,
+        **kwargs,
+    ):
+        check_choice("score_weights", score_weights, SCORE_WEIGHTS)
+        if towers > 1 and score_weights == "shared":
+            raise ValueError(f"`score_weights='shared'` needs one tower, got {towers}; use score_weights='separate'")
+        super().__init__(
+            in_channels,
+            out_channels,
+            aggregators,
+            scalers,
+            deg,
+            edge_dim=edge_dim,
+            towers=towers,
+            pre_layers=pre_layers,
+            post_layers=post_layers,
+            divide_input=divide_input,
+            act=act,
+            act_kwargs=act_kwargs,
+            train_norm=train_norm,
+            **kwargs,
+        )
+        width = self.F_in * towers
+        if width % heads:
+            raise ValueError(f"`heads` must divide the {width} channels of a message, got {heads}")
+        self._init_attention(
+            heads,
+            width // heads,
+            score=score,
+            lambda1=lambda1,
+            lambda2=lambda2,
+            lambda_per_head=lambda_per_head,
+            negative_slope=negative_slope,
+            init=init,
+        )
+        self.edge_dim = edge_dim  # of the message, not of the score
+        self.score_weights = score_weights
+        self.lin_score = Projection(in_channels, width, init) if score_weights == "separate" else None
+        self._reset_score()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if hasattr(self, "score_weights"):  # PNAConv's constructor calls this before there is a score
+            self._reset_score()
+
+    def _reset_score(self) -> None:
+        self._reset_attention()
+        if self.lin_score is not None:
+            self.lin_score.reset_parameters()
+
+    def forward(self, x: Tensor, edge_index: Adj, edge_attr: Tensor | None = None) -> Tensor:
+        """See :class:`torch_geometric.nn.PNAConv`."""
+        num_nodes = x.size(0)
+        graph, sparse_values = resolve_graph(edge_index, num_nodes, num_nodes, False, True, self.flow)
+        if edge_attr is None and self.edge_dim is not None:
+            edge_attr = sparse_values
+        key = self._score_features(x)
+        edges, alpha = edge_list(graph, attention_adjacency(graph, self._gamma(graph, key, key)))
+        if self.flow == "target_to_source":
+            edges = edges.flip(0)
+
+        if self.divide_input:
+            x = x.view(-1, self.towers, self.F_in)
+        else:
+            x = x.view(-1, 1, self.F_in).repeat(1, self.towers, 1)
+        # propagate_type: (x: Tensor, edge_attr: OptTensor, alpha: Tensor)
+        out = self.propagate(edges, x=x, edge_attr=edge_attr, alpha=alpha, size=(num_nodes, num_nodes))
+        out = torch.cat([x, out], dim=-1)
+        out = torch.cat([post(out[:, tower]) for tower, post in enumerate(self.post_nns)], dim=1)
+        return self.lin(out)
+
+    def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor | None, alpha: Tensor) -> Tensor:
+        message = super().message(x_i, x_j, edge_attr)
+        if self.interpolation.fixed1 == 0:  # alpha is 1, up to rounding
+            return message
+        return (message.view(-1, self.heads, self.score_channels) * alpha.unsqueeze(-1)).view_as(message)
+
+    def _score_features(self, x: Tensor) -> Tensor:
+        if self.lin_score is not None:
+            projected = self.lin_score(x)
+        else:
+            sender = self.pre_nns[0][0].weight[:, self.F_in : 2 * self.F_in]
+            projected = F.linear(x, sender)
+        return projected.view(-1, self.heads, self.score_channels)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, towers={self.towers}, "
+            f"edge_dim={self.edge_dim}, {self._describe_attention()})"
+        )

@@ -1,0 +1,43 @@
+# Sourced by demo.sh and test.sh: makes .venv with the pinned versions and this package, and leaves its python in $PYTHON.
+# Run again, it does nothing unless a file that decides about the installation has changed.
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+PYTHON="$root/.venv/bin/python"
+
+find_python() {
+    local candidate
+    for candidate in "${LCAT_PYTHON:-}" python3 python3.13 python3.12 python3.11 python3.10 python; do
+        if [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1 &&
+            "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "no Python of version 3.10 or newer was found; install one, or name it in LCAT_PYTHON" >&2
+    return 2
+}
+
+make_environment() {
+    local python stamp wanted
+    stamp="$root/.venv/installed"
+    wanted="$(cat "$root"/requirements.txt "$root"/setup.cfg "$root"/setup.py "$root"/graphgym_lcat/kernels/csrc/* 2>/dev/null |
+        cksum) $root"
+    if [ -x "$PYTHON" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
+        return
+    fi
+    python="$(find_python)" || return
+    echo "== making .venv with $("$python" --version)"
+    if ! "$python" -m venv "$root/.venv"; then
+        echo "the module venv does not work here; on Debian and Ubuntu: apt-get install python3-venv" >&2
+        return 2
+    fi
+    echo "== installing the pinned packages (requirements.txt)"
+    # torch first: other packages ask for any version of it, which may bring a larger build.
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check "$(grep '^torch==' "$root/requirements.txt")"
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check -r "$root/requirements.txt"
+    echo "== installing graphgym-lcat"
+    "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e "$root"
+    echo "$wanted" >"$stamp"
+}
+
+make_environment

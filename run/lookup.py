@@ -1,0 +1,24 @@
+"""Finds configurations and grids: a path first, then the name of a file that comes with the package."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from lcat_run.errors import UserError, nearest
+
+
+def find_yaml(name: str, package: str) -> Path:
+    """The path of ``name``, or of ``name`` or ``name.yaml`` in ``package`` (``lcat_configs`` or ``lcat_grids``)."""
+    if Path(name).is_file():
+        return Path(name)
+    folder = Path(str(files(package)))
+    packaged = {path.name: path for path in sorted(folder.glob("*.yaml"))}
+    for candidate in (name, f"{name}.yaml"):
+        if candidate in packaged:
+            return packaged[candidate]
+    stems = [path.stem for path in packaged.values()]
+    raise UserError(
+        f"{name!r} is neither a file nor a name that comes along{nearest(Path(name).stem, stems)} "
+        f"Known: {', '.join(stems)}"
+    )

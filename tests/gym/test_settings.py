@@ -1,0 +1,98 @@
+import pytest
+
+from graphgym_lcat.gym.settings import (
+    SettingsError,
+    apply_settings,
+    check_settings,
+    default_settings,
+    parse_overrides,
+    read_settings,
+)
+
+
+def write(tmp_path, text):
+    path = tmp_path / "some.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_file_becomes_flat_settings(tmp_path):
+    path = write(tmp_path, "optim:\n  base_lr: 1e-3\n  max_epoch: 5\nseed: 4\n")
+    assert read_settings(path) == {"optim.base_lr": 0.001, "optim.max_epoch": 5, "seed": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n- b\n", "some.yaml must hold a mapping of keys to values, got a list"),
+        ("optim: [", "some.yaml is not valid YAML"),
+        (
+            "gnn: {layer_typ: lcatconv}",
+            "'gnn.layer_typ' in .*some.yaml is not a key of the configuration; did you mean 'gnn.layer_type'",
+        ),
+        ("optim: {base_lr: fast}", "`optim.base_lr` in .*some.yaml must be a number such as 0.01, got 'fast'"),
+        ("optim: {max_epoch: 2.5}", "`optim.max_epoch` in .* must be a whole number such as 200, got 2.5"),
+        ("gnn: {batchnorm: 1}", "`gnn.batchnorm` in .* must be true or false such as True, got 1"),
+        ("gnn: 5", "'gnn' in .* is not a key"),
+    ],
+)
+def test_bad_file(tmp_path, text, message):
+    with pytest.raises(SettingsError, match=message):
+        read_settings(write(tmp_path, text))
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(SettingsError, match=r"none.yaml cannot be read: No such file"):
+        read_settings(tmp_path / "none.yaml")
+
+
+def test_yaml_tags_are_not_executed(tmp_path):
+    with pytest.raises(SettingsError, match="is not valid YAML"):
+        read_settings(write(tmp_path, "seed: !!python/object/apply:os.getpid []"))
+
+
+def test_command_line_pairs():
+    assert parse_overrides(["seed", "3", "lcat.lambda1", "learn", "dataset.split", "[0.5, 0.2, 0.3]"]) == {
+        "seed": 3,
+        "lcat.lambda1": "learn",
+        "dataset.split": [0.5, 0.2, 0.3],
+    }
+    with pytest.raises(SettingsError, match="a last key without one: 'seed'"):
+        parse_overrides(["seed"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"gnn.layer_type": "lcatcov"}, "unknown `gnn.layer_type`: 'lcatcov'; did you mean 'lcatconv'"),
+        ({"dataset.name": "cora"}, "unknown `dataset.name`: 'cora'; did you mean 'Cora'"),
+        ({"gnn.act": "prilu"}, "unknown `gnn.act`: 'prilu'; did you mean 'prelu'"),
+        ({"optim.scheduler": "exp"}, "unknown `optim.scheduler`"),
+        ({"lcat.lambda1": 1.5}, "`lcat.lambda1` must be a number in"),
+        ({"gnn.layer_type": "catconv", "lcat.lambda2": 0}, "must not be set for 'catconv'"),
+        (
+            {"gnn.layer_type": "lcatconv", "gnn.dim_inner": 10, "lcat.heads": 4},
+            "10, must be divisible by `lcat.heads`, got 4",
+        ),
+        ({"optim.base_lr": -0.1}, "`optim.base_lr` must be positive, got -0.1"),
+        ({"optim.max_epoch": 0}, "`optim.max_epoch` must be at least 1, got 0"),
+        ({"dataset.split_mode": "file"}, "`dataset.split_file` must name one"),
+        ({"dataset.split_mode": "randon"}, "unknown `dataset.split_mode`: 'randon'; did you mean 'random'"),
+    ],
+)
+def test_settings_that_cannot_run(small, settings, message):
+    with pytest.raises(SettingsError, match=message):
+        check_settings({**small, **settings})
+
+
+def test_applying_settings_starts_from_the_defaults(small):
+    apply_settings({**small, "lcat.heads": 4})
+    cfg = apply_settings({"seed": 9})
+    assert (cfg.lcat.heads, cfg.seed) == (1, 9)
+
+
+def test_defaults_contain_graphgyms_keys_and_ours():
+    defaults = default_settings()
+    assert defaults["optim.base_lr"] == 0.01
+    assert defaults["lcat.score"] == "gat"
+    assert not any(key.startswith("share.") for key in defaults)

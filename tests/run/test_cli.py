@@ -1,0 +1,119 @@
+import subprocess
+import sys
+
+import pytest
+
+from lcat_run import cli
+from lcat_run.errors import UserError
+from lcat_run.lookup import find_yaml
+from lcat_run.models import BASELINES, MODELS, model_name
+
+DEFAULTS = {"lcat.score": "gat", "lcat.lambda1": None, "lcat.lambda2": None}
+
+
+def lcat(*words, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-m", "lcat_run.cli", *words], capture_output=True, text=True, timeout=300, **kwargs
+    )
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([command, "--help"])
+    assert stop.value.code == 0
+    assert f"lcat {command}" in capsys.readouterr().out.split("examples:")[1]
+
+
+def test_no_command_is_a_mistake(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main([])
+    assert stop.value.code == 2
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_is_recognised_by_its_settings(model):
+    assert model_name({**DEFAULTS, **MODELS[model]}) == model
+
+
+def test_other_settings_are_named_by_their_layer():
+    assert model_name({**DEFAULTS, "gnn.layer_type": "lcatconv", "lcat.lambda1": 0.3}) == "lcatconv"
+    assert model_name({**DEFAULTS, "gnn.layer_type": "gatconv"}) == "gatconv"
+
+
+def test_baselines_are_models():
+    assert set(BASELINES) | set(BASELINES.values()) <= set(MODELS)
+
+
+def test_layers_lists_every_model(capsys):
+    cli.main(["layers"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1 : len(MODELS) + 1]] == list(MODELS)
+    assert lines[-1].startswith("attention on the CPU: ")
+
+
+def test_files_are_found_before_packaged_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_yaml("real", "lcat_configs").name == "real.yaml"
+    assert find_yaml("real.yaml", "lcat_configs").is_absolute()
+    (tmp_path / "real.yaml").write_text("seed: 1")
+    assert str(find_yaml("real.yaml", "lcat_configs")) == "real.yaml"
+    with pytest.raises(UserError, match="'raal' is neither a file nor a name that comes along; did you mean 'real'"):
+        find_yaml("raal", "lcat_configs")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cfg", "reel"], "did you mean 'real'?"),
+        (["--cfg", "real", "gnn.layer_typ", "catconv"], "did you mean 'gnn.layer_type'?"),
+        (["--cfg", "real", "dataset.name", "Cira"], "did you mean 'Cora'?"),
+        (["--cfg", "real", "--repeat", "0"], "--repeat must be at least 1, got 0"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(words, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+SMALL = "dataset.name BlockModel block_model.num_nodes 60 optim.max_epoch 3".split()
+
+
+def test_run_prints_the_result_and_finds_it_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    outputs = []
+    for _ in range(2):
+        assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert "lcat on BlockModel, seed 0: test accuracy" in outputs[0]
+    assert "layer 3: λ1 0." in outputs[0]
+
+
+def test_a_results_folder_that_cannot_be_written(tmp_path, monkeypatch, capsys):
+    (tmp_path / "results").write_text("a file where a folder should be")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "--cfg", "real", *SMALL]) == 2
+    assert "results" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_terminated_run_says_how_to_go_on(tmp_path):
+    import signal
+    import time
+
+    command = [sys.executable, "-m", "lcat_run.cli", "run", "--cfg", "real", "--threads", "1", *SMALL[:-1], "100000"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("results/real/runs/*/train/stats.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 75, error
+    assert "paused; the same command goes on from the checkpoint" in error
+    assert list(tmp_path.glob("results/real/runs/*/checkpoint.pt"))

@@ -1,0 +1,88 @@
+"""Who may import whom."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# Installed name → folder, and what of ours its modules may import at the top.
+PACKAGES = {
+    "graphgym_lcat.kernels": "graphgym_lcat/kernels",
+    "graphgym_lcat.nn": "graphgym_lcat/nn",
+    "graphgym_lcat.data": "graphgym_lcat/data",
+    "graphgym_lcat.synthetic": "graphgym_lcat/synthetic",
+    "graphgym_lcat.gym": "graphgym_lcat/gym",
+    "lcat_run": "run",
+    "lcat_analysis": "analysis",
+}
+MAY_IMPORT = {
+    "graphgym_lcat.kernels": set(),
+    "graphgym_lcat.nn": {"graphgym_lcat.kernels"},
+    "graphgym_lcat.data": set(),
+    "graphgym_lcat.synthetic": {"graphgym_lcat.data", "graphgym_lcat.nn"},
+    "graphgym_lcat.gym": {
+        "graphgym_lcat.kernels",
+        "graphgym_lcat.nn",
+        "graphgym_lcat.data",
+        "graphgym_lcat.synthetic",
+    },
+    "lcat_run": set(),
+    "lcat_analysis": set(),
+}
+OURS = ("graphgym_lcat", "lcat_run", "lcat_analysis", "lcat_configs", "lcat_grids")
+HEAVY = ("torch", "torch_geometric", "pandas", "matplotlib", "statsmodels", "scipy", "submitit")
+
+
+def imports(path, inside_functions):
+    """Modules that a file imports; those inside functions only on request."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = ast.walk(tree) if inside_functions else tree.body
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def files():
+    for package, folder in PACKAGES.items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield pytest.param(package, path, id=str(path.relative_to(ROOT)))
+
+
+@pytest.mark.parametrize(("package", "path"), list(files()))
+def test_imports_point_one_way(package, path):
+    # The command line may import everything, but late: inside its functions.
+    everywhere = package != "lcat_run"
+    for name in imports(path, inside_functions=everywhere):
+        if name.split(".")[0] not in OURS or f"{name}.".startswith(f"{package}."):
+            continue
+        allowed = any(f"{name}.".startswith(f"{other}.") for other in MAY_IMPORT[package])
+        registers_itself = name == "graphgym_lcat" and package == "graphgym_lcat.gym"
+        assert allowed or registers_itself, f"{path.relative_to(ROOT)} imports {name}"
+
+
+@pytest.mark.parametrize(("package", "path"), [p for p in files() if p.values[0] in ("lcat_run", "lcat_analysis")])
+def test_heavy_packages_are_imported_late_or_not_at_all(package, path):
+    heavy = HEAVY if package == "lcat_run" else ("torch", "torch_geometric")
+    for name in imports(path, inside_functions=package == "lcat_analysis"):
+        assert name.split(".")[0] not in heavy, f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_only_gym_touches_graphgym():
+    for package, folder in PACKAGES.items():
+        if package in ("graphgym_lcat.gym", "lcat_run"):
+            continue
+        for path in (ROOT / folder).rglob("*.py"):
+            assert not any(name.startswith("torch_geometric.graphgym") for name in imports(path, True)), path
+
+
+@pytest.mark.parametrize("code", ["from lcat_run.cli import build_parser; build_parser()", "import lcat_analysis"])
+def test_torch_is_not_loaded_where_it_is_not_needed(code):
+    check = f"import sys; {code}; print([m for m in ('torch', 'torch_geometric') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
