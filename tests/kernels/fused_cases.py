@@ -56,7 +56,7 @@ def run(module, primitive: str, graph: Graph, inputs: list[Tensor]) -> tuple[Ten
 
 
 def assert_all_same(actual: Sequence[Tensor], expected: Sequence[Tensor], tolerance: float) -> None:
-    """Equal up to ``tolerance`` times the largest of the numbers: a gradient that vanishes does so up to rounding of others."""
+    """Equal up to ``tolerance`` times the largest number: what vanishes does so up to the rounding of the others."""
     scale = max([1.0, *(t.abs().max().item() for t in expected if t.numel())])
     for a, e in zip(actual, expected, strict=True):
         torch.testing.assert_close(a, e.to(a.dtype), rtol=0, atol=tolerance * scale)

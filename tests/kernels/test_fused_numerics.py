@@ -31,11 +31,12 @@ def test_scores_of_ten_thousand_neither_overflow_nor_vanish(primitive, graph):
     compare(primitive, graph, inputs, 1e-5)
 
 
+@pytest.mark.parametrize("add_self_loops", [True, False])
 @pytest.mark.parametrize("primitive", PRIMITIVES)
-def test_a_row_of_a_hundred_thousand_neighbours(primitive):
+def test_a_row_of_a_hundred_thousand_neighbours(primitive, add_self_loops):
     generator = torch.Generator().manual_seed(0)
     src = torch.randint(500, (100_000,), generator=generator)
-    graph = Graph.from_edge_index(torch.stack([src, torch.zeros_like(src)]), 500)
+    graph = Graph.from_edge_index(torch.stack([src, torch.zeros_like(src)]), 500, add_self_loops)
     compare(primitive, graph, Case(graph, 4, 8, seed=0).inputs(primitive, torch.float32), 1e-5)
 
 
