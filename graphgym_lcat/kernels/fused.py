@@ -56,13 +56,9 @@ def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | flo
     if torch.compiler.is_compiling():
         return ops.convolve(*ops.handle(graph), target, source, lambda2, _needs_grad(lambda2))[0]
     if not _needs_grad(target, source, lambda2):
-<<<<<<< HEAD
-        return calls.convolve_forward(graph.compact, target.contiguous(), source.contiguous(), lambda2.contiguous())
-=======
         return calls.convolve_forward(
             graph.compact, target.contiguous(), source.contiguous(), lambda2.contiguous(), False
         )[0]
->>>>>>> kernels
     return _Convolve.apply(graph, target, source, lambda2)
 
 
