@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -143,7 +144,7 @@ def prepare_datasets(plan: Plan, runs: Sequence[Run], worker: Worker) -> None:
     for run, settings in datasets.values():
         reply = worker.prepare(settings)
         if not reply.get("ok"):
-            problems[run.dataset] = str(reply.get("error"))
+            problems[run.dataset] = re.sub(r"^\w+Error: ", "", str(reply.get("error")))
     if problems:
         listed = "; ".join(problems.values())
         raise UserError(
