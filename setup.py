@@ -1,5 +1,6 @@
 """Builds the fused kernels, a plain C library; everything declarative stands in setup.cfg."""
 
+import os
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +21,8 @@ PROBE = "typedef float vec __attribute__((vector_size(32)));\nvoid twice(vec *x)
 class BuildKernels(build_ext):
     """Compiles every kernel for each number type and instruction set, and links them into one library for ctypes.
 
-    The library is not linked with an OpenMP runtime: at run time it finds the one that torch has loaded, so that both share
-    one pool of threads. Whatever fails is no reason to stop the installation, the torch path computes the same.
+    The library is not linked with an OpenMP runtime: at run time it finds the one that torch has loaded, so that both
+    share one pool of threads. Whatever fails is no reason to stop the installation: the torch path computes the same.
     """
 
     def get_ext_filename(self, fullname):
@@ -44,20 +45,23 @@ class BuildKernels(build_ext):
         if not openmp:
             print("graphgym-lcat: no OpenMP, the fused kernels will use one thread.", file=sys.stderr)
 
+        def optimize(level):
+            return [] if "-O" in os.environ.get("CFLAGS", "") else [level]
+
         # Where better instructions exist, generic code runs on few processors and is not worth the time to optimize it.
         variants = {
-            "float_generic": ["-O1" if sets else "-O3"],
-            "double_generic": ["-O1" if sets else "-O2", "-DREAL_IS_DOUBLE"],
+            "float_generic": optimize("-O1" if sets else "-O3"),
+            "double_generic": [*optimize("-O1" if sets else "-O2"), "-DREAL_IS_DOUBLE"],
         }
-        variants.update({f"float_{name}": ["-O3", *flags] for name, flags in sets.items()})
+        variants.update({f"float_{name}": [*optimize("-O3"), *flags] for name, flags in sets.items()})
         if "avx2" in sets:
-            variants["double_avx2"] = ["-O2", "-DREAL_IS_DOUBLE", *sets["avx2"]]
+            variants["double_avx2"] = [*optimize("-O2"), "-DREAL_IS_DOUBLE", *sets["avx2"]]
         jobs = [
             (kernel, suffix, [f"-DSUFFIX={suffix}", *flags])
             for kernel in ("gatv2", "gat", "convolution")  # longest first
             for suffix, flags in variants.items()
         ]
-        jobs.append(("layout", "layout", ["-O2", *(f"-DLCAT_HAVE_{name.upper()}" for name in sets)]))
+        jobs.append(("layout", "layout", [*optimize("-O2"), *(f"-DLCAT_HAVE_{name.upper()}" for name in sets)]))
 
         def compile_kernel(job):
             kernel, folder, flags = job

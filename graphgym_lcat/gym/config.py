@@ -21,6 +21,7 @@ from graphgym_lcat.kernels.dispatch import BACKENDS
 from graphgym_lcat.nn.attention import SCORES
 from graphgym_lcat.nn.init import INITS
 from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
+from graphgym_lcat.synthetic.experiment import MODELS as CSBM_MODELS
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ _NAMES = Range("a list of names", lambda v: isinstance(v, list) and v and all(is
 _TEXT = Range("text", lambda v: isinstance(v, str))
 _SECONDS = _number(0, math.inf, "a number of at least 0")
 _POSITIVE = Range("a positive number", lambda v: _is_number(v) and v > 0)
+
+_OPTIONAL_SIZE = Range("null or a whole number of at least 1", lambda v: v is None or (_is_whole(v) and v >= 1))
+_OPTIONAL_GAIN = Range("null or a positive number", lambda v: v is None or (_is_number(v) and v > 0))
 
 LOOPS = ("train", "csbm")
 NORMS = ("batch", "layer")
@@ -129,6 +133,24 @@ KEYS = (
     Key("block_model.homophily", 0.4, "Generated graph: share of edges inside a class.", _UNIT),
     Key("block_model.signal", 1.5, "Generated graph: length of a class mean, in units of the noise.", _SECONDS),
     Key("block_model.seed", 0, "Generated graph: seed of nodes, edges and features.", _whole(0)),
+    Key("csbm.model", "gat", "Synthetic experiment: the one-layer model of the appendix.", _one_of(tuple(CSBM_MODELS))),
+    Key("csbm.n", 1000, "CSBM: nodes.", _whole(3)),
+    Key("csbm.p", 0.5, "CSBM: probability of an edge inside a community.", _UNIT),
+    Key("csbm.q", 0.1, "CSBM: probability of an edge between two communities.", _UNIT),
+    Key("csbm.mu_norm", 1.0, "CSBM: ‖μ‖, the distance between the means of neighbouring communities.", _POSITIVE),
+    Key("csbm.sigma", 0.1, "CSBM: deviation of a feature.", _POSITIVE),
+    Key("csbm.d", None, "CSBM: features; null takes n / (5 ln² n), as the paper.", _OPTIONAL_SIZE),
+    Key("csbm.seed", 0, "CSBM as a dataset: seed of the sample (the synthetic experiment uses `seed`).", _whole(0)),
+    Key("csbm.slope", 0.01, "Synthetic experiment: slope of LeakyReLU; GAT needs less than 1/17.", _UNIT),
+    Key("csbm.learned", False, "Synthetic experiment: learn C, and λ1 and λ2 for lcat.", _FLAG),
+    Key("csbm.steps", 100, "Synthetic experiment: steps of Adam, where learned.", _whole(1)),
+    Key("csbm.lr", 0.05, "Synthetic experiment: learning rate of Adam, where learned.", _POSITIVE),
+    Key(
+        "csbm.logit_gain",
+        None,
+        "Synthetic experiment: null trains on plain logits; k on k/‖μ‖ times them.",
+        _OPTIONAL_GAIN,
+    ),
 )
 
 

@@ -59,9 +59,13 @@ def mean_backward(layout: CompactLayout, grad: Tensor) -> Tensor:
     return grad_value
 
 
-def convolve_forward(layout: CompactLayout, target: Tensor, source: Tensor, lambda2: Tensor) -> Tensor:
+def convolve_forward(
+    layout: CompactLayout, target: Tensor, source: Tensor, lambda2: Tensor, train: bool
+) -> tuple[Tensor, Tensor]:
+    """The convolved features, and with ``train`` what the gradient of lambda2 needs (else an empty tensor)."""
     width = source.size(1)
     out = torch.empty_like(target)
+    slope = torch.empty_like(target) if train else target.new_empty(0)
     _call(
         "convolve_forward",
         source,
@@ -73,25 +77,25 @@ def convolve_forward(layout: CompactLayout, target: Tensor, source: Tensor, lamb
         lambda2.data_ptr(),
         lambda2.numel(),
         out.data_ptr(),
+        slope.data_ptr() if train else 0,
         _threads(layout, width),
     )
-    return out
+    return out, slope
 
 
 def convolve_backward(
-    layout: CompactLayout, source: Tensor, lambda2: Tensor, out: Tensor, grad: Tensor
+    layout: CompactLayout, lambda2: Tensor, slope: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of target, source and lambda2."""
-    width = source.size(1)
-    grads = torch.empty_like(out), torch.empty_like(source), torch.empty_like(lambda2)
+    """Gradients of target, source and lambda2 (0 if there is no slope)."""
+    width = grad.size(1)
+    grads = torch.empty_like(grad), grad.new_empty(layout.num_src, width), torch.zeros_like(lambda2)
     _call(
         "convolve_backward",
-        source,
+        grad,
         *layout.by_row[:2],
         *layout.by_col,
         layout.loops_ptr,
-        source.data_ptr(),
-        out.data_ptr(),
+        slope.data_ptr() if slope.numel() else 0,
         grad.data_ptr(),
         width,
         lambda2.data_ptr(),

@@ -54,9 +54,11 @@ def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | flo
     elif lambda2.numel() not in (1, source.size(1)):
         lambda2 = lambda2.expand(source.size(1))
     if torch.compiler.is_compiling():
-        return ops.convolve(*ops.handle(graph), target, source, lambda2)
+        return ops.convolve(*ops.handle(graph), target, source, lambda2, _needs_grad(lambda2))[0]
     if not _needs_grad(target, source, lambda2):
-        return calls.convolve_forward(graph.compact, target.contiguous(), source.contiguous(), lambda2.contiguous())
+        return calls.convolve_forward(
+            graph.compact, target.contiguous(), source.contiguous(), lambda2.contiguous(), False
+        )[0]
     return _Convolve.apply(graph, target, source, lambda2)
 
 
@@ -133,8 +135,8 @@ class _Convolve(torch.autograd.Function):
     def forward(ctx, graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor) -> Tensor:
         ctx.layout = graph.compact
         target, source, lambda2 = target.contiguous(), source.contiguous(), lambda2.contiguous()
-        out = calls.convolve_forward(ctx.layout, target, source, lambda2)
-        ctx.save_for_backward(source, lambda2, out)
+        out, slope = calls.convolve_forward(ctx.layout, target, source, lambda2, ctx.needs_input_grad[3])
+        ctx.save_for_backward(lambda2, slope)
         return out
 
     @staticmethod

@@ -42,7 +42,7 @@ class Graph:
         else:
             # An alias: the graph must not keep the caller's tensor alive, by whose death the cache knows what to forget.
             self.edge_index = edge_index.detach()
-            self._version = None if edge_index.is_inference() else edge_index._version
+            self._version = None if edge_index.is_inference() else self.edge_index._version
 
     @classmethod
     def from_edge_index(

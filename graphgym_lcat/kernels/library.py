@@ -14,7 +14,7 @@ import torch
 
 PATH = Path(__file__).with_name("_fused.so")
 # Changes whenever a function of csrc/ takes other arguments: a library built from other sources must not be called.
-INTERFACE = 1
+INTERFACE = 2
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
@@ -23,8 +23,8 @@ NUMBERS = {torch.float32: "float", torch.float64: "double"}
 SIGNATURES = {
     "mean_forward": "nppnpnpt",
     "mean_backward": "npnppnpnppt",
-    "convolve_forward": "nppp" + "ppn" + "pn" + "pt",
-    "convolve_backward": "npnppp" + "pppn" + "pn" + "pppt",
+    "convolve_forward": "nppp" + "ppn" + "pn" + "ppt",
+    "convolve_backward": "npnppp" + "ppn" + "pn" + "pppt",
     "gat_forward": "nppn" + "nn" + "pnpnpd" + "pppppt",
     "gat_backward": "nnppn" + "nn" + "pnpnpd" + "pppppp" + "pppt",
     "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",

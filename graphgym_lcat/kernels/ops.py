@@ -76,14 +76,15 @@ def convolve(
     target: Tensor,
     source: Tensor,
     lambda2: Tensor,
-) -> Tensor:
+    train: bool,
+) -> tuple[Tensor, Tensor]:
     layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    return calls.convolve_forward(layout, target.contiguous(), source.contiguous(), lambda2.contiguous())
+    return calls.convolve_forward(layout, *(t.contiguous() for t in (target, source, lambda2)), train)
 
 
 @convolve.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, target, source, lambda2):
-    return target.new_empty(target.shape)
+def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, target, source, lambda2, train):
+    return target.new_empty(target.shape), target.new_empty(target.shape if train else 0)
 
 
 @custom_op("lcat::convolve_backward", mutates_args=(), device_types="cpu")
@@ -93,31 +94,29 @@ def convolve_backward(
     num_dst: int,
     add_self_loops: bool,
     shared_nodes: bool,
-    source: Tensor,
     lambda2: Tensor,
-    out: Tensor,
+    slope: Tensor,
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    return calls.convolve_backward(
-        layout, source.contiguous(), lambda2.contiguous(), out.contiguous(), grad.contiguous()
-    )
+    return calls.convolve_backward(layout, *(t.contiguous() for t in (lambda2, slope, grad)))
 
 
 @convolve_backward.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, source, lambda2, out, grad):
-    return out.new_empty(out.shape), source.new_empty(source.shape), lambda2.new_empty(lambda2.shape)
+def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, lambda2, slope, grad):
+    return grad.new_empty(grad.shape), grad.new_empty(num_src, grad.size(1)), lambda2.new_empty(lambda2.shape)
 
 
 def _convolve_setup(ctx, inputs, output):
-    _, source, lambda2 = inputs[5:]
-    ctx.save_for_backward(inputs[0], source, lambda2, output)
-    ctx.sizes = inputs[1:5]
+    edge_index, *sizes, _, _, lambda2, _ = inputs
+    ctx.save_for_backward(edge_index, lambda2, output[1])
+    ctx.sizes = sizes
 
 
-def _convolve_backward(ctx, grad):
-    edge_index, *saved = ctx.saved_tensors
-    return None, None, None, None, None, *convolve_backward(edge_index, *ctx.sizes, *saved, grad)
+def _convolve_backward(ctx, grad, _):
+    edge_index, lambda2, slope = ctx.saved_tensors
+    grads = convolve_backward(edge_index, *ctx.sizes, lambda2, slope, grad)
+    return None, None, None, None, None, *grads, None
 
 
 convolve.register_autograd(_convolve_backward, setup_context=_convolve_setup)

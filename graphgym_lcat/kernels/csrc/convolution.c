@@ -5,10 +5,11 @@
 
 /* Rows to a task: small enough to balance the threads, and the fixed blocks of sums over all nodes. */
 #define ROWS_PER_BLOCK 64
+#define EDGES_PER_BLOCK 256
 
 INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* total[c] = Σ_e x[col[e], c] (times weight[col[e]]) for `columns` columns from where x shows. */
+/* total[c] += Σ_e x[col[e], c] (times weight[col[e]]) for `vectors` vectors of columns from where x shows. */
 INLINE void sum_tile(int vectors, const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
 {
     vec sum[8];
@@ -16,15 +17,14 @@ INLINE void sum_tile(int vectors, const real *weight, int64_t edges, const int32
     for (int64_t e = 0; e < edges; e++) {
         const real *row = x + col[e] * width;
         UNROLL for (int v = 0; v < vectors; v++) {
-            if (weight)
-                sum[v] += weight[col[e]] * load(row + v * LANES);
-            else
-                sum[v] += load(row + v * LANES);
+            const vec y = load(row + v * LANES);
+            sum[v] += weight ? weight[col[e]] * y : y;
         }
     }
-    UNROLL for (int v = 0; v < vectors; v++) store(total + v * LANES, sum[v]);
+    UNROLL for (int v = 0; v < vectors; v++) store(total + v * LANES, load(total + v * LANES) + sum[v]);
 }
 
+/* The same for a few columns. */
 INLINE void sum_columns(int columns, const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width,
                         real *total)
 {
@@ -34,40 +34,59 @@ INLINE void sum_columns(int columns, const real *weight, int64_t edges, const in
         const real w = weight ? weight[col[e]] : 1;
         UNROLL for (int c = 0; c < columns; c++) sum[c] += w * row[c];
     }
-    UNROLL for (int c = 0; c < columns; c++) total[c] = sum[c];
+    UNROLL for (int c = 0; c < columns; c++) total[c] += sum[c];
 }
 
-INLINE void sum_row_(const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
+INLINE void add_edges(const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
 {
     int64_t c = 0;
     for (; c + 8 * LANES <= width; c += 8 * LANES) sum_tile(8, weight, edges, col, x + c, width, total + c);
-#define TAIL(size, call)                                                                                                      \
+#define REST(size, sum, n)                                                                                                    \
     if ((width - c) & (size)) {                                                                                               \
-        call;                                                                                                                 \
+        sum(n, weight, edges, col, x + c, width, total + c);                                                                  \
         c += (size);                                                                                                          \
     }
-    TAIL(4 * LANES, sum_tile(4, weight, edges, col, x + c, width, total + c))
-    TAIL(2 * LANES, sum_tile(2, weight, edges, col, x + c, width, total + c))
-    TAIL(LANES, sum_tile(1, weight, edges, col, x + c, width, total + c))
-    TAIL(4, sum_columns(4, weight, edges, col, x + c, width, total + c))
-    TAIL(2, sum_columns(2, weight, edges, col, x + c, width, total + c))
-    TAIL(1, sum_columns(1, weight, edges, col, x + c, width, total + c))
-#undef TAIL
+    REST(4 * LANES, sum_tile, 4)
+    REST(2 * LANES, sum_tile, 2)
+    REST(LANES, sum_tile, 1)
+    REST(4, sum_columns, 4)
+    REST(2, sum_columns, 2)
+    REST(1, sum_columns, 1)
+#undef REST
 }
 
-static void sum_row(int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
+/* total = Σ_e weight[col[e]] x[col[e]]: sums of blocks, then of their sums, so that long rows lose little to rounding. */
+INLINE void sum_row_(const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
+{
+    for (int64_t c = 0; c < width; c++) total[c] = 0;
+    for (int64_t e = 0; e < edges; e += EDGES_PER_BLOCK)
+        add_edges(weight, smaller(edges - e, EDGES_PER_BLOCK), col + e, x, width, total);
+}
+
+NOINLINE void sum_row(int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
 {
     sum_row_(0, edges, col, x, width, total);
 }
 
-static void weighted_sum_row(const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
+NOINLINE void weighted_sum_row(const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
 {
     sum_row_(weight, edges, col, x, width, total);
 }
 
+/* The same without the edges whose other end is `self`. */
+NOINLINE void sum_others(int32_t self, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
+{
+    for (int64_t c = 0; c < width; c++) total[c] = 0;
+    for (int64_t first = 0, last; first < edges; first = last + 1) {
+        for (last = first; last < edges && last < first + EDGES_PER_BLOCK && col[last] != self;) last++;
+        add_edges(0, last - first, col + first, x, width, total);
+        if (last < edges && col[last] != self) last--;
+    }
+}
+
 /* out_i = mean of x_j over the in-edges of i and, for i < self_loops, i itself; 0 if there are none. */
 int EXPORT(mean_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, const real *x,
-                          int64_t width, real *out, int threads)
+                         int64_t width, real *out, int threads)
 {
 #pragma omp parallel for schedule(dynamic, ROWS_PER_BLOCK) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < rows; i++) {
@@ -86,7 +105,7 @@ int EXPORT(mean_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col
 
 /* The transpose: grad_x_j = Σ_i grad_i / |N*_i|. `scale` has room for one number per destination. */
 int EXPORT(mean_backward)(int64_t rows, const int64_t *rowptr, int64_t cols, const int64_t *colptr, const int32_t *row,
-                           int64_t self_loops, const real *grad, int64_t width, real *scale, real *grad_x, int threads)
+                          int64_t self_loops, const real *grad, int64_t width, real *scale, real *grad_x, int threads)
 {
     for (int64_t i = 0; i < rows; i++) {
         const int64_t count = rowptr[i + 1] - rowptr[i] + (i < self_loops);
@@ -102,89 +121,79 @@ int EXPORT(mean_backward)(int64_t rows, const int64_t *rowptr, int64_t cols, con
     return 0;
 }
 
-/* out_i = (target_i + λ (A source)_i) / (1 + λ |N_i|), A without the `loops[i]` self-loops among the edges of i (none if loops
- * is NULL). There are `heads` λ; the columns of head h are h · width / heads, … */
+/* out_i = (target_i + λ s_i) / (1 + λ n_i) with s = A source and n_i = |N_i|; A is without the `loops[i]` self-loops among the
+ * edges of i (none if loops is NULL). There are `heads` λ, each for width / heads columns.
+ * Its derivative by λ is slope_i / (1 + λ n_i) with slope_i = (s_i − n_i target_i) / (1 + λ n_i), kept unless slope is NULL. */
 int EXPORT(convolve_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, const int32_t *loops, const real *target,
-                              const real *source, int64_t width, const real *lambda, int64_t heads, real *out, int threads)
+                             const real *source, int64_t width, const real *lambda, int64_t heads, real *out, real *slope,
+                             int threads)
 {
     const int64_t channels = width / heads;
 #pragma omp parallel for schedule(dynamic, ROWS_PER_BLOCK) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < rows; i++) {
         const int64_t edges = rowptr[i + 1] - rowptr[i], own = loops ? loops[i] : 0;
-        real *total = out + i * width;
+        const real n = (real)(edges - own);
         const real *mine = target + i * width;
-        sum_row(edges, col + rowptr[i], source, width, total);
+        real *total = out + i * width;
         if (own)
-            for (int64_t c = 0; c < width; c++) total[c] -= (real)own * source[i * width + c];
+            sum_others((int32_t)i, edges, col + rowptr[i], source, width, total);
+        else
+            sum_row(edges, col + rowptr[i], source, width, total);
         for (int64_t h = 0; h < heads; h++) {
-            const real scale = 1 / (1 + lambda[h] * (real)(edges - own));
-            for (int64_t c = h * channels; c < (h + 1) * channels; c++) total[c] = (mine[c] + lambda[h] * total[c]) * scale;
+            const real l = lambda[h], scale = 1 / (1 + l * n);
+            if (slope)
+                for (int64_t c = h * channels; c < (h + 1) * channels; c++) slope[i * width + c] = (total[c] - n * mine[c]) * scale;
+            for (int64_t c = h * channels; c < (h + 1) * channels; c++) total[c] = (mine[c] + l * total[c]) * scale;
         }
     }
     return 0;
 }
 
-/* Sums the rows of partial [blocks, n] in order, so that the result does not depend on the threads. */
-static void sum_blocks(int64_t blocks, int64_t n, const double *partial, real *sum)
-{
-    for (int64_t h = 0; h < n; h++) {
-        double total = 0;
-        for (int64_t b = 0; b < blocks; b++) total += partial[b * n + h];
-        sum[h] = (real)total;
-    }
-}
-
-/* With u_i = grad_i / (1 + λ |N_i|): grad_target = u, grad_source = λ Aᵀ u, and
- * grad_λ = Σ_i u_i · ((A source)_i − |N_i| out_i) = Σ_j source_j · (Aᵀ u)_j − Σ_i |N_i| u_i · out_i.
+/* With u_i = grad_i / (1 + λ n_i): grad_target = u, grad_source = λ Aᵀ u, and, unless slope is NULL, grad_λ = Σ_i u_i · slope_i.
  * Returns 0, or 1 if there is no memory. */
 int EXPORT(convolve_backward)(int64_t rows, const int64_t *rowptr, int64_t cols, const int64_t *colptr, const int32_t *row,
-                              const int32_t *loops, const real *source, const real *out, const real *grad, int64_t width,
-                              const real *lambda, int64_t heads, real *grad_target, real *grad_source, real *grad_lambda,
-                              int threads)
+                              const int32_t *loops, const real *slope, const real *grad, int64_t width, const real *lambda,
+                              int64_t heads, real *grad_target, real *grad_source, real *grad_lambda, int threads)
 {
-    const int64_t channels = width / heads;
-    const int64_t row_blocks = (rows + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK, col_blocks = (cols + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK;
-    double *partial = calloc((size_t)(row_blocks + col_blocks) * heads + 1, sizeof *partial);
+    const int64_t channels = width / heads, blocks = (rows + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK;
+    /* Summed within blocks of nodes, then over the blocks in their order: the same for any number of threads. */
+    double *partial = calloc((size_t)(blocks * heads) + 1, sizeof *partial);
     if (!partial) return 1;
 
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t block = 0; block < row_blocks; block++) {
+#pragma omp for schedule(static)
+        for (int64_t block = 0; block < blocks; block++)
             for (int64_t i = block * ROWS_PER_BLOCK; i < smaller(rows, (block + 1) * ROWS_PER_BLOCK); i++) {
-                const real neighbors = (real)(rowptr[i + 1] - rowptr[i] - (loops ? loops[i] : 0));
+                const real n = (real)(rowptr[i + 1] - rowptr[i] - (loops ? loops[i] : 0));
                 for (int64_t h = 0; h < heads; h++) {
-                    const real scale = 1 / (1 + lambda[h] * neighbors);
+                    const real scale = 1 / (1 + lambda[h] * n);
+                    const int64_t first = i * width + h * channels, last = first + channels;
+                    for (int64_t c = first; c < last; c++) grad_target[c] = grad[c] * scale;
+                    if (!slope) continue;
                     real product = 0;
 #pragma omp simd reduction(+ : product)
-                    for (int64_t c = i * width + h * channels; c < i * width + (h + 1) * channels; c++) {
-                        grad_target[c] = grad[c] * scale;
-                        product += grad_target[c] * out[c];
-                    }
-                    partial[block * heads + h] -= (double)(neighbors * product);
+                    for (int64_t c = first; c < last; c++) product += grad_target[c] * slope[c];
+                    partial[block * heads + h] += (double)product;
                 }
             }
-        }
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t block = 0; block < col_blocks; block++) {
-            for (int64_t j = block * ROWS_PER_BLOCK; j < smaller(cols, (block + 1) * ROWS_PER_BLOCK); j++) {
-                real *total = grad_source + j * width;
+#pragma omp for schedule(dynamic, ROWS_PER_BLOCK)
+        for (int64_t j = 0; j < cols; j++) {
+            real *total = grad_source + j * width;
+            if (loops && j < rows && loops[j])
+                sum_others((int32_t)j, colptr[j + 1] - colptr[j], row + colptr[j], grad_target, width, total);
+            else
                 sum_row(colptr[j + 1] - colptr[j], row + colptr[j], grad_target, width, total);
-                if (loops && j < rows && loops[j])
-                    for (int64_t c = 0; c < width; c++) total[c] -= (real)loops[j] * grad_target[j * width + c];
-                for (int64_t h = 0; h < heads; h++) {
-                    real product = 0;
-#pragma omp simd reduction(+ : product)
-                    for (int64_t c = h * channels; c < (h + 1) * channels; c++) {
-                        product += source[j * width + c] * total[c];
-                        total[c] *= lambda[h];
-                    }
-                    partial[(row_blocks + block) * heads + h] += (double)product;
-                }
-            }
+            for (int64_t h = 0; h < heads; h++)
+                for (int64_t c = h * channels; c < (h + 1) * channels; c++) total[c] *= lambda[h];
         }
     }
-    sum_blocks(row_blocks + col_blocks, heads, partial, grad_lambda);
+    if (slope)
+        for (int64_t h = 0; h < heads; h++) {
+            double sum = 0;
+            for (int64_t block = 0; block < blocks; block++) sum += partial[block * heads + h];
+            grad_lambda[h] = (real)sum;
+        }
     free(partial);
     return 0;
 }

@@ -2,8 +2,8 @@
  *
  * Kept for the backward pass, per node: γ_ij = exp(e_ij − shift_i) · scale_i. The gradient of the score is
  * d_ij = γ_ij (g_i · v_j − D_i), D_i = g_i · out_i, computed again in both passes (over rows for q, over columns for k and v).
- * LeakyReLU' = slope + (1 − slope) [q_i + k_j > 0], so that both need only sums of d_ij and of d_ij where a channel is positive;
- * the sum of d_ij over j vanishes. Because LeakyReLU(t) = t LeakyReLU'(t) and t = q_i + k_j,
+ * LeakyReLU' = slope + (1 − slope) [q_i + k_j > 0], so that both need only sums of d_ij and of d_ij where a channel is positive.
+ * Because LeakyReLU(t) = t LeakyReLU'(t) and t = q_i + k_j,
  *   grad att = Σ_i q_i ∘ (grad q_i / att) + Σ_j k_j ∘ (grad k_j / att)
  * falls out of what the passes have summed per node.
  *
@@ -152,16 +152,29 @@ int EXPORT(gatv2_forward)(int64_t rows, const int64_t *rowptr, const int32_t *co
     return 0;
 }
 
+/* From the sums of d_ij (per head) and of d_ij where a channel is positive (in grad) to the gradients of features and att. */
+INLINE void add_slopes(int64_t heads, int64_t depth, real slope, const real *sum, const real *features, const real *att, real *grad,
+                       real *grad_att)
+{
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t c = h * depth; c < (h + 1) * depth; c++) {
+            const real slopes = slope * sum[h] + (1 - slope) * grad[c];
+            grad[c] = slopes * att[c];
+            grad_att[c] += slopes * features[c];
+        }
+}
+
 /* `node` holds shift, scale and D of every destination, side by side. */
 INLINE void gatv2_backward_row(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *node, const real *q,
                                const real *k, const real *v, const real *att, const real *grad, real slope, real *grad_q,
                                real *grad_att)
 {
     const int64_t width = heads * depth, repeat = period(heads);
-    real t[BLOCK + LANES], d[BLOCK + LANES], lanes[3 * MAX_HEADS];
+    real t[BLOCK + LANES], d[BLOCK + LANES], lanes[3 * MAX_HEADS], sum_lanes[MAX_HEADS], sum[MAX_HEADS];
     struct block block;
 
     for (int64_t n = 0; n < 3; n++) spread(heads, node + n * heads, lanes + n * MAX_HEADS);
+    for (int64_t h = 0; h < heads; h++) sum[h] = 0;
     for (int64_t c = 0; c < width; c++) grad_q[c] = 0;
     while (next_block(&edges, heads, &block)) {
         prefetch_block(&block, k, width);
@@ -170,17 +183,19 @@ INLINE void gatv2_backward_row(int64_t heads, int64_t depth, int64_t channels, s
         pair_products(heads, &block, channels, grad, v, d);
         for (int64_t part = 0; part < repeat; part += LANES) {
             const vec shift = load(lanes + part), scale = load(lanes + MAX_HEADS + part), mean = load(lanes + 2 * MAX_HEADS + part);
-            for (int64_t n = part; n < block.count * heads; n += repeat)
-                store(d + n, exponential(load(t + n) - shift) * scale * (load(d + n) - mean));
+            vec total = splat(0);
+            for (int64_t n = part; n < block.count * heads; n += repeat) {
+                const vec y = exponential(load(t + n) - shift) * scale * (load(d + n) - mean);
+                store(d + n, y);
+                total += only_edges(&block, heads, n, y);
+            }
+            store(sum_lanes + part, total);
         }
+        fold_sum(heads, sum_lanes, sum);
         const struct row_sum rows = {.heads = heads, .channels = depth, .rows = k, .weight = d, .fixed = q, .sum = grad_q};
         add_block(add_positive_rows, rows, &block);
     }
-    for (int64_t c = 0; c < width; c++) {
-        const real slopes = (1 - slope) * grad_q[c];
-        grad_q[c] = slopes * att[c];
-        grad_att[c] += slopes * q[c];
-    }
+    add_slopes(heads, depth, slope, sum, q, att, grad_q, grad_att);
 }
 
 INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *node,
@@ -220,12 +235,7 @@ INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels
         const struct row_sum slopes = {.heads = heads, .channels = depth, .rows = q, .weight = d, .fixed = k, .sum = grad_k};
         add_block(add_positive_rows, slopes, &block);
     }
-    for (int64_t h = 0; h < heads; h++)
-        for (int64_t c = h * depth; c < (h + 1) * depth; c++) {
-            const real slopes = slope * sum[h] + (1 - slope) * grad_k[c];
-            grad_k[c] = slopes * att[c];
-            grad_att[c] += slopes * k[c];
-        }
+    add_slopes(heads, depth, slope, sum, k, att, grad_k, grad_att);
 }
 
 /* Returns 0, or 1 if there is no memory. */

@@ -35,8 +35,8 @@ INLINE void add_tile(enum sum_kind kind, int vectors, int per_head, const struct
     const real *rows = s->rows + column;
     vec sum[4], other[4], fixed[4];
     UNROLL for (int v = 0; v < vectors; v++) {
-        sum[v] = load(s->sum + column + v * LANES);
-        if (kind == TWICE_WEIGHTED) other[v] = load(s->other_sum + column + v * LANES);
+        sum[v] = splat(0);
+        if (kind == TWICE_WEIGHTED) other[v] = splat(0);
         if (kind == POSITIVE) fixed[v] = load(s->fixed + column + v * LANES);
     }
     for (int64_t b = 0; b < edges; b++) {
@@ -51,9 +51,14 @@ INLINE void add_tile(enum sum_kind kind, int vectors, int per_head, const struct
             if (kind == TWICE_WEIGHTED) other[v] += other_weight[b * heads + v / per_head] * x;
         }
     }
+    /* Sums of blocks, then of their sums: long rows lose little to rounding. */
     UNROLL for (int v = 0; v < vectors; v++) {
-        store(s->sum + column + v * LANES, sum[v]);
-        if (kind == TWICE_WEIGHTED) store(s->other_sum + column + v * LANES, other[v]);
+        real *to = s->sum + column + v * LANES;
+        store(to, load(to) + sum[v]);
+        if (kind == TWICE_WEIGHTED) {
+            to = s->other_sum + column + v * LANES;
+            store(to, load(to) + other[v]);
+        }
     }
 }
 

@@ -84,9 +84,10 @@ INLINE void lane_sums(const vec v[4], real *out)
     memcpy(out, &low, sizeof low);
 }
 
+/* The same, one vector, in the same order: where two such sums cancel, they cancel exactly. */
 INLINE real lane_sum(vec v)
 {
-    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+    return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
 }
 
 /* exp(x) for x ≤ 88 (709); 0 where the result would be subnormal; NaN stays NaN.

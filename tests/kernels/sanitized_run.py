@@ -1,0 +1,45 @@
+"""Calls every kernel on small awkward inputs, with the library whose path is the first argument.
+
+Meant for a library built with ``-fsanitize=address,undefined``, which ends the process at the first mistake.
+"""
+
+import itertools
+import sys
+from pathlib import Path
+
+import torch
+
+from graphgym_lcat.kernels import library
+
+library.PATH = Path(sys.argv[1])
+
+from fused_cases import HEADS, PRIMITIVES, Case, run  # noqa: E402
+
+from graphgym_lcat.kernels import Graph, calls, fused  # noqa: E402
+
+
+def graphs():
+    nobody, pair = torch.empty(2, 0, dtype=torch.long), torch.tensor([[0, 1], [1, 0]])
+    many = torch.randint(7, (2, 900), generator=torch.Generator().manual_seed(0))
+    star = torch.stack([torch.arange(600), torch.zeros(600, dtype=torch.long)])
+    for edges, nodes in ((nobody, 0), (nobody, 3), (pair, 2), (many, 7), (many, (7, 9)), (star, 600), (star, (600, 1))):
+        for add_self_loops in (True, False):
+            yield Graph.from_edge_index(edges, nodes, add_self_loops)
+
+
+def main() -> None:
+    assert fused.UNAVAILABLE is None, fused.UNAVAILABLE
+    calls.MIN_WORK_PER_THREAD = 1
+    torch.set_num_threads(2)
+    count = 0
+    for graph, primitive, dtype in itertools.product(graphs(), PRIMITIVES, library.NUMBERS):
+        for heads, channels in itertools.product(HEADS, (7, 8, 40)):
+            if graph.num_edges > 100 and (heads, channels) not in ((1, 8), (2, 7), (4, 8), (9, 40)):
+                continue
+            run(fused, primitive, graph, Case(graph, heads, channels, seed=0).inputs(primitive, dtype))
+            count += 1
+    print(f"{count} calls with {library.load().instruction_set}")
+
+
+if __name__ == "__main__":
+    main()

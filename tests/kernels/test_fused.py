@@ -1,0 +1,112 @@
+"""The fused kernels compute what the torch path computes."""
+
+import pytest
+import torch
+from fused_cases import PRIMITIVES, Case, assert_all_same, cases, run
+from hypothesis import given, settings
+
+from graphgym_lcat.kernels import Graph, fused, library, reference
+
+TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-10}
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize("primitive", PRIMITIVES)
+@settings(max_examples=60, deadline=None)
+@given(case=cases())
+def test_fused_equals_the_torch_path_in_value_and_gradient(primitive, dtype, case):
+    inputs = case.inputs(primitive, dtype)
+    actual = run(fused, primitive, case.graph, inputs)
+    expected = run(reference, primitive, case.graph, [t.detach().double().requires_grad_() for t in inputs])
+    assert {t.dtype for t in actual} == {dtype}
+    assert_all_same(actual, expected, TOLERANCES[dtype])
+
+
+@pytest.fixture
+def dense_case():
+    """Rows of many blocks of edges, explicit self-loops, repeated edges."""
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(40, (2, 20_000), generator=generator)
+    return Case(Graph.from_edge_index(edge_index, 40, add_self_loops=False), heads=4, channels=8, seed=0)
+
+
+@pytest.mark.parametrize("instruction_set", library.INSTRUCTION_SETS)
+@pytest.mark.parametrize("primitive", PRIMITIVES)
+def test_every_instruction_set_gives_the_same(primitive, instruction_set, dense_case, monkeypatch):
+    best = library.load().instruction_set
+    if library.INSTRUCTION_SETS.index(instruction_set) > library.INSTRUCTION_SETS.index(best):
+        pytest.skip(f"this processor has no {instruction_set}")
+    monkeypatch.setenv(library.ENVIRONMENT_VARIABLE, instruction_set)
+    chosen = library.load.__wrapped__()
+    assert chosen.instruction_set == instruction_set
+    monkeypatch.setattr(library, "load", lambda: chosen)
+    for dtype, tolerance in TOLERANCES.items():
+        inputs = dense_case.inputs(primitive, dtype)
+        exact = [t.detach().double().requires_grad_() for t in inputs]
+        actual, expected = (
+            run(path, primitive, dense_case.graph, tensors) for path, tensors in ((fused, inputs), (reference, exact))
+        )
+        assert_all_same(actual, expected, tolerance)
+
+
+def test_lambda2_may_differ_by_column(dense_case):
+    target, source, _ = dense_case.inputs("convolve", torch.float64)
+    lambda2 = torch.rand(32, dtype=torch.float64, requires_grad=True)
+    inputs = [target, source, lambda2]
+    assert_all_same(*(run(path, "convolve", dense_case.graph, inputs) for path in (fused, reference)), 1e-10)
+
+
+def test_key_and_value_may_be_one_tensor(dense_case):
+    query, key, _, att = dense_case.inputs("attend_gatv2", torch.float64)
+    grads = []
+    for path in (fused, reference):
+        out = path.attend_gatv2(dense_case.graph, query, key, key, att, 0.2)
+        grads.append((out, *torch.autograd.grad(out.square().sum(), (query, key, att))))
+    assert_all_same(*grads, 1e-10)
+
+
+def test_columns_of_one_tensor_may_be_query_and_key(dense_case):
+    _, _, value = dense_case.inputs("attend_gat", torch.float64)
+    both = torch.randn(40, 8, dtype=torch.float64)
+    outs = [p.attend_gat(dense_case.graph, both[:, :4], both[:, 4:], value, 0.2) for p in (fused, reference)]
+    assert_all_same(*([out] for out in outs), 1e-10)
+
+
+@pytest.mark.parametrize("slope", [0.0, 1.0, -0.5, 2.0])
+def test_any_negative_slope(slope, dense_case):
+    for primitive in ("attend_gat", "attend_gatv2"):
+        inputs = dense_case.inputs(primitive, torch.float64)
+        results = []
+        for path in (fused, reference):
+            out = getattr(path, primitive)(dense_case.graph, *inputs, slope)
+            results.append((out, *torch.autograd.grad(out.square().sum(), inputs)))
+        assert_all_same(*results, 1e-10)
+
+
+def test_more_heads_than_the_kernels_know_take_the_torch_path():
+    graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2)
+    case = Case(graph, heads=65, channels=2, seed=0)
+    for primitive in ("attend_gat", "attend_gatv2"):
+        inputs = case.inputs(primitive, torch.float32)
+        slope = 0.2
+        expected = getattr(reference, primitive)(graph, *inputs, slope)
+        assert torch.equal(getattr(fused, primitive)(graph, *inputs, slope), expected)
+
+
+@pytest.mark.parametrize("primitive", PRIMITIVES)
+def test_without_gradients_the_values_are_the_same_bits(primitive, dense_case):
+    inputs = dense_case.inputs(primitive, torch.float32)
+    trained, *_ = run(fused, primitive, dense_case.graph, inputs)
+    slope = (0.2,) if primitive.startswith("attend") else ()
+    with torch.no_grad():
+        assert torch.equal(getattr(fused, primitive)(dense_case.graph, *inputs, *slope), trained)
+
+
+@pytest.mark.parametrize("primitive", PRIMITIVES)
+def test_gradients_of_gradients_are_refused(primitive, dense_case):
+    inputs = dense_case.inputs(primitive, torch.float32)
+    slope = (0.2,) if primitive.startswith("attend") else ()
+    out = getattr(fused, primitive)(dense_case.graph, *inputs, *slope)
+    (grad,) = torch.autograd.grad(out.square().sum(), inputs[0], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()

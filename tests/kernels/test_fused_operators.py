@@ -1,0 +1,88 @@
+"""The fused kernels in compiled and exported programs."""
+
+import pytest
+import torch
+from fused_cases import Case
+
+from graphgym_lcat.kernels import Graph, compact, ops
+from graphgym_lcat.nn import LCATConv
+
+OPTIONS = {
+    "gcn": {"lambda1": 0},
+    "lcat": {},
+    "lcatv2": {"score": "gatv2"},
+    "padded": {"heads": 3, "out_channels": 5, "lambda_per_head": True},
+}
+
+
+@pytest.fixture
+def edge_index():
+    return torch.randint(50, (2, 400), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def x():
+    return torch.randn(50, 16, generator=torch.Generator().manual_seed(1))
+
+
+def layer(name):
+    torch.manual_seed(0)
+    return LCATConv(**{"in_channels": 16, "out_channels": 8, "heads": 4, "backend": "fused", **OPTIONS[name]})
+
+
+@pytest.mark.parametrize(
+    ("primitive", "extra"),
+    [("neighbor_mean", ()), ("convolve", (True,)), ("attend_gat", (0.2, True)), ("attend_gatv2", (0.2,))],
+)
+def test_operators_are_what_they_declare(primitive, extra, edge_index):
+    graph = Graph.from_edge_index(edge_index, 50)
+    inputs = Case(graph, heads=2, channels=8, seed=0).inputs(primitive, torch.float64)
+    handle = (edge_index, 50, 50, True, True)
+    checks = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+    torch.library.opcheck(getattr(ops, primitive), (*handle, *inputs, *extra), test_utils=checks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPTIONS)
+def test_compiles_without_graph_breaks(name, x, edge_index):
+    torch._dynamo.reset()
+    conv = layer(name)
+    compiled = torch.compile(conv, fullgraph=True)
+    for edges in (edge_index, edge_index[:, :100].contiguous()):
+        grads = []
+        for call in (conv, compiled):
+            inputs = x.clone().requires_grad_()
+            out = call(inputs, edges)
+            grads.append(torch.autograd.grad(out.square().sum(), (inputs, conv.lin.weight)))
+            with torch.no_grad():
+                torch.testing.assert_close(call(x, edges), out.detach())
+        torch.testing.assert_close(*grads)
+
+
+@pytest.mark.slow
+def test_compiled_code_finds_layouts_again(x, edge_index, monkeypatch):
+    torch._dynamo.reset()
+    built = []
+    build = compact.CompactLayout.__init__
+    monkeypatch.setattr(compact.CompactLayout, "__init__", lambda *args: (built.append(1), build(*args))[1])
+    compiled = torch.compile(layer("lcat"), fullgraph=True)
+    for _ in range(3):
+        compiled(x.clone().requires_grad_(), edge_index).sum().backward()
+    assert len(built) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPTIONS)
+def test_exports_with_dynamic_sizes(name, x, edge_index):
+    conv = layer(name)
+    nodes, edges = torch.export.Dim("nodes", min=2, max=10**6), torch.export.Dim("edges", min=2, max=10**6)
+    program = torch.export.export(conv, (x, edge_index), dynamic_shapes={"x": {0: nodes}, "edge_index": {1: edges}})
+    assert any("lcat" in str(node.target) for node in program.graph.nodes)
+    smaller, fewer = x[:20], edge_index[:, :90] % 20
+    torch.testing.assert_close(program.module()(smaller, fewer), conv(smaller, fewer))
+
+
+def test_a_compiled_program_refuses_nodes_that_do_not_exist(x, edge_index):
+    edge_index[0, 0] = 50
+    with pytest.raises(ValueError, match=r"must hold source nodes in \[0, 49\].*got 50"):
+        ops.neighbor_mean(edge_index, 50, 50, True, True, x)

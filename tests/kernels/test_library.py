@@ -1,0 +1,111 @@
+"""Finding, choosing and building the C library."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphgym_lcat.kernels import dispatch, fused, library, reference
+from graphgym_lcat.nn import LCATConv
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_auto_takes_the_fused_kernels_for_float_and_double():
+    for dtype in (torch.float32, torch.float64):
+        assert dispatch.kernels_for("auto", torch.zeros(1, dtype=dtype)) is fused
+
+
+def test_auto_takes_the_torch_path_for_other_numbers():
+    assert dispatch.kernels_for("auto", torch.zeros(1, dtype=torch.bfloat16)) is reference
+
+
+def test_fused_by_name_refuses_what_it_cannot_compute():
+    with pytest.raises(RuntimeError, match=r"backend='fused' .* float32 or float64, the data is torch.float16"):
+        dispatch.kernels_for("fused", torch.zeros(1, dtype=torch.float16))
+
+
+def test_the_environment_variable_chooses_for_auto(monkeypatch):
+    monkeypatch.setenv(dispatch.ENVIRONMENT_VARIABLE, "torch")
+    assert dispatch.kernels_for("auto", torch.zeros(1)) is reference
+    assert dispatch.kernels_for("fused", torch.zeros(1)) is fused
+    monkeypatch.setenv(dispatch.ENVIRONMENT_VARIABLE, "fast")
+    with pytest.raises(ValueError, match="LCAT_BACKEND must be one of auto, torch, fused, got 'fast'"):
+        dispatch.kernels_for("auto", torch.zeros(1))
+
+
+def test_without_the_library_the_torch_path_serves(monkeypatch, tmp_path):
+    monkeypatch.setattr(library, "PATH", tmp_path / "_fused.so")
+    reason = library.load.__wrapped__()
+    assert "was not built" in reason
+    monkeypatch.setattr(fused, "UNAVAILABLE", reason)
+    assert dispatch.kernels_for("auto", torch.zeros(1)) is reference
+    with pytest.raises(RuntimeError, match="was not built"):
+        dispatch.kernels_for("fused", torch.zeros(1))
+
+
+def test_a_damaged_library_is_reported(monkeypatch, tmp_path):
+    broken = tmp_path / "_fused.so"
+    broken.write_bytes(b"not a library")
+    monkeypatch.setattr(library, "PATH", broken)
+    assert "cannot be loaded" in library.load.__wrapped__()
+
+
+def test_a_library_of_other_sources_is_not_called(monkeypatch):
+    monkeypatch.setattr(library, "INTERFACE", -1)
+    assert "built from other sources" in library.load.__wrapped__()
+
+
+def test_an_unknown_instruction_set_is_reported(monkeypatch):
+    monkeypatch.setenv(library.ENVIRONMENT_VARIABLE, "mmx")
+    assert "must be one of generic" in library.load.__wrapped__()
+
+
+def test_half_precision_runs_on_the_torch_path():
+    conv = LCATConv(4, 8, 2).bfloat16()
+    out = conv(torch.randn(3, 4, dtype=torch.bfloat16), torch.tensor([[0, 1], [1, 2]]))
+    assert out.dtype == torch.bfloat16
+
+
+@pytest.fixture
+def sources(tmp_path):
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    target = tmp_path / "graphgym_lcat/kernels/csrc"
+    shutil.copytree(ROOT / "graphgym_lcat/kernels/csrc", target)
+    return tmp_path
+
+
+def build(folder, **environment):
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    run = subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    return run, folder / "graphgym_lcat/kernels/_fused.so"
+
+
+def test_without_a_compiler_the_build_succeeds_and_says_so(sources):
+    run, built = build(sources, CC="no-such-compiler")
+    assert run.returncode == 0
+    assert not built.exists()
+    assert "graphgym-lcat: no fused kernels" in run.stderr
+    assert "the torch path will serve" in run.stderr
+
+
+@pytest.mark.slow
+def test_without_openmp_the_kernels_use_one_thread(sources, monkeypatch):
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    wrapper = sources / "cc-without-openmp"
+    wrapper.write_text(f'#!/bin/sh\ncase "$*" in *-fopenmp*) exit 1;; esac\nexec {compiler} "$@"\n')
+    wrapper.chmod(0o755)
+    run, built = build(sources, CC=str(wrapper), LDSHARED=f"{wrapper} -shared")
+    assert run.returncode == 0, run.stderr
+    assert "no OpenMP" in run.stderr
+    monkeypatch.setattr(library, "PATH", built)
+    assert library.load.__wrapped__().has_openmp is False
