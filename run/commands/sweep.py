@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from lcat_run.errors import UserError
+
 HELP = "make every run of a grid, here or on a SLURM cluster; the same command again goes on where it stopped"
 EXAMPLES = """\
   lcat sweep demo                                      a packaged grid, one worker a core
@@ -81,6 +83,8 @@ def execute(args: argparse.Namespace) -> int:
     )
     try:
         return _slurm(args, request) if args.engine == "slurm" else _local(args, request)
+    except OSError as error:
+        raise UserError(f"{error.filename or 'the results folder'}: {error.strerror or error}") from error
     except SweepFailed as error:
         print(f"lcat sweep: {error}\nfinished runs are safe; the same command goes on", file=sys.stderr)
         return 1

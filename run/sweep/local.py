@@ -139,7 +139,8 @@ class LocalEngine:
                 self._make(slot, *job)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            self._abort(SweepFailed(f"no space left in {self._folder.path}: {error}") if full else error)
+            where = f"no space left in {self._folder.path}: " if full else ""
+            self._abort(SweepFailed(f"{where}{error}"))
         except BaseException as error:  # handed to the thread that called run()
             self._abort(error)
         finally:
