@@ -83,6 +83,8 @@ def execute(args: argparse.Namespace) -> int:
     )
     try:
         return _slurm(args, request) if args.engine == "slurm" else _local(args, request)
+    except BrokenPipeError:  # the reader of our output has gone: for the caller to deal with
+        raise
     except OSError as error:
         raise UserError(f"{error.filename or 'the results folder'}: {error.strerror or error}") from error
     except SweepFailed as error:
