@@ -64,7 +64,7 @@ def test_the_grids_of_other_networks_have_both_kinds_of_weights_where_there_is_a
 
 
 def test_the_grid_of_the_documentation_can_start(tmp_path, worker):
-    block = re.search(r"^    name: mine\n(?:    .*\n)+", DOCUMENTATION.read_text(), re.MULTILINE)
+    block = re.search(r"^    name: mine.*\n(?:    .*\n)+", DOCUMENTATION.read_text(), re.MULTILINE)
     (tmp_path / "mine.yaml").write_text(textwrap.dedent(block[0]))
     plan = make_plan(read_grid(tmp_path / "mine.yaml"), worker)
     assert len(plan.runs) == (3 * 2 * 2 * 2 - 1 * 2 * 2) * 5 + 1
