@@ -32,7 +32,7 @@ def kill_something(sandbox, rng, launcher) -> str:
 def sweep_under_fire(sandbox, kills, arguments, rng):
     """Runs the sweep, killing ``kills`` times, until it is through; how often what was killed."""
     done = {"worker": 0, "launcher": 0}
-    deadline = time.monotonic() + 600
+    deadline = time.monotonic() + 1200
     while True:
         launcher = sandbox.launch(*arguments)
         while launcher.poll() is None and sum(done.values()) < kills:
@@ -40,7 +40,7 @@ def sweep_under_fire(sandbox, kills, arguments, rng):
             victim = kill_something(sandbox, rng, launcher)
             if victim:
                 done[victim] += 1
-        said, _ = launcher.communicate(timeout=300)
+        said, _ = launcher.communicate(timeout=900)
         if launcher.returncode == 0:
             return done
         assert launcher.returncode in (1, -signal.SIGKILL), said

@@ -210,6 +210,7 @@ def test_workers_die_with_a_killed_launcher_and_the_next_one_takes_over(sandbox)
     launcher.communicate(timeout=20)
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
     assert sandbox.sweep("optim.max_epoch", "100", "-j", "8") == 0
+    assert not list((sandbox.folder.path / "launchers").iterdir())
     assert len(sandbox.results()) == 8
     assert set(sandbox.completions().values()) == {1}
 
