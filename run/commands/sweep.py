@@ -160,7 +160,7 @@ def _slurm(args: argparse.Namespace, request) -> int:
         folder.write(plan, sys.argv[1:])
         if runs:
             launch.prepare_datasets(plan, runs, worker)
-    submitted = engine.submit(runs) if runs else []
+    submitted = engine.submit(runs, plan.common) if runs else []
     jobs = f" as {', '.join(f'job {submission.job}' for submission in submitted)}" if submitted else ""
     print(
         f"{len(runs)} runs submitted{jobs}; {len(snapshot.of('done'))} done, {len(waiting)} waiting or running, "

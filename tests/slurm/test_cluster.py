@@ -107,6 +107,7 @@ def test_a_submission_that_sbatch_refuses_is_told(sandbox):
     assert "invalid partition" in said
 
 
+@pytest.mark.campaign
 def test_a_launcher_that_dies_after_sbatch_leaves_nothing_behind(sandbox):
     sandbox.submit(*LONG, "--runs-per-task", "1")
     (record,) = sandbox.folder.slurm.glob("submission-*.json")
