@@ -29,7 +29,7 @@ def times_done(sandbox):
 
 
 @pytest.mark.parametrize(
-    ("seeds", "kills"), [(2, 5), pytest.param(20, 30, marks=pytest.mark.campaign)], ids=["6 runs", "60 runs"]
+    ("seeds", "kills"), [(2, 3), pytest.param(30, 30, marks=pytest.mark.campaign)], ids=["4 runs", "60 runs"]
 )
 def test_a_sweep_under_kills_equals_an_undisturbed_one(sandbox, monkeypatch, seeds, kills):
     monkeypatch.delenv("LCAT_WORKER")
@@ -37,7 +37,7 @@ def test_a_sweep_under_kills_equals_an_undisturbed_one(sandbox, monkeypatch, see
         f"""\
         name: small
         base: real.yaml
-        models: [gcn, lcat, catv2]
+        models: [lcat, catv2]
         seeds: {seeds}
         set: {{dataset.name: BlockModel, block_model.num_nodes: 300, optim.max_epoch: 300,
               lcat.checkpoint_seconds: 0.1}}
@@ -45,11 +45,11 @@ def test_a_sweep_under_kills_equals_an_undisturbed_one(sandbox, monkeypatch, see
     )
     assert sandbox.launch_and_wait("-j", "2", "--threads", "1") == 0
     reference = outcomes(sandbox)
-    assert len(reference) == 3 * seeds
+    assert len(reference) == 2 * seeds
     sandbox.folder.path.rename(sandbox.path / "undisturbed")
 
     done = sweep_under_fire(sandbox, kills, ["-j", "2", "--threads", "1"], random.Random(seeds))
-    print(f"{3 * seeds} runs, killed: {done}")
+    print(f"{2 * seeds} runs, killed: {done}")
     assert sum(done.values()) >= kills
     assert outcomes(sandbox) == reference
     assert max(times_done(sandbox).values()) == 1
