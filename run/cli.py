@@ -10,7 +10,20 @@ from collections.abc import Sequence
 
 from lcat_run.errors import UserError
 
-COMMANDS: tuple[str, ...] = ("run", "layers", "datasets")
+COMMANDS = (
+    "run",
+    "sweep",
+    "status",
+    "logs",
+    "cancel",
+    "table",
+    "compare",
+    "trend",
+    "plot",
+    "report",
+    "layers",
+    "datasets",
+)
 
 DESCRIPTION = "L-CAT for GraphGym: train, sweep, and compare layers that learn whether to convolve or attend."
 

@@ -11,8 +11,8 @@ CAT      1            1              ``cat pnacat gcniicat gincat``
 L-CAT    learned      learned        ``lcat lpnacat lgcniicat lgincat``
 ======== ============ ============== ==============
 
-A name ending in ``v2`` has the GATv2 score. The ablations ``gcngat`` (λ2 = 0), ``cat_l1`` (λ2 = 1) and ``cat_l2`` (λ1 = 1)
-learn the other λ. ``dense`` is the same network without a graph.
+A name ending in ``v2`` has the GATv2 score. The ablations ``gcngat`` (λ2 = 0), ``cat_l1`` (λ2 = 1) and ``cat_l2``
+(λ1 = 1) learn the other λ. ``dense`` is the same network without a graph.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected, to_undirected
 
 from graphgym_lcat.data.block_model import block_model
+from graphgym_lcat.data.csbm import csbm
 from graphgym_lcat.data.errors import DatasetError, unknown_name
 from graphgym_lcat.data.features import csr_matrix, row_normalize, sparse_features
 from graphgym_lcat.data.registry import DATASETS, DatasetSpec, Statistics, data_directory
@@ -33,6 +34,7 @@ _PREPARED = "prepared.pt"
 EMBEDDED: dict[str, Callable[..., Data]] = {
     "KarateClub": lambda: pyg.KarateClub()[0],
     "BlockModel": block_model,
+    "csbm": csbm,
 }
 
 
@@ -92,14 +94,16 @@ def _prepare(spec: DatasetSpec, data_dir: Path) -> Path:
     if _is_current(prepared, spec, data_dir):
         return prepared
     # FileLock is flock(2), which Linux carries over NFS to all nodes where the lock service runs. Where it
-    # does not, two runs may both do the work, but the rename in _write_prepared still keeps the file whole.
+    # does not, two runs may both do the work, but the rename at the end still keeps the file whole.
     folder = prepared.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / "prepared.lock"):
             if not _is_current(prepared, spec, data_dir):
                 with tempfile.TemporaryDirectory(prefix=".preparing-", dir=folder) as scratch:
-                    _write_prepared(_read_with_pyg(spec, data_dir, Path(scratch)), prepared)
+                    partial = Path(scratch) / _PREPARED
+                    _write_prepared(_read_with_pyg(spec, data_dir, Path(scratch)), partial)
+                    os.replace(partial, prepared)
     except OSError as error:
         raise DatasetError(f"{spec.name} could not be prepared in {folder}: {error}") from error
     return prepared
@@ -205,9 +209,7 @@ def _write_prepared(data: Data, path: Path) -> None:
             "x_values": x.values(),
             "x_size": torch.tensor(x.shape),
         }
-    partial = path.with_suffix(f".{os.getpid()}.partial")
-    torch.save(content, partial)
-    os.replace(partial, path)
+    torch.save(content, path)
 
 
 def _read_prepared(path: Path) -> Data:

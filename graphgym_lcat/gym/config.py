@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import math
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from graphgym_lcat.kernels.dispatch import BACKENDS
 from graphgym_lcat.nn.attention import SCORES
 from graphgym_lcat.nn.init import INITS
 from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
+from graphgym_lcat.synthetic.experiment import MODELS as CSBM_MODELS
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,13 @@ _LAMBDA = Range(
 )
 _UNIT = _number(0, 1, "a number in [0, 1]")
 
+_NAMES = Range("a list of names", lambda v: isinstance(v, list) and v and all(isinstance(n, str) for n in v))
 _TEXT = Range("text", lambda v: isinstance(v, str))
 _SECONDS = _number(0, math.inf, "a number of at least 0")
 _POSITIVE = Range("a positive number", lambda v: _is_number(v) and v > 0)
+
+_OPTIONAL_SIZE = Range("null or a whole number of at least 1", lambda v: v is None or (_is_whole(v) and v >= 1))
+_OPTIONAL_GAIN = Range("null or a positive number", lambda v: v is None or (_is_number(v) and v > 0))
 
 LOOPS = ("train", "csbm")
 NORMS = ("batch", "layer")
@@ -89,6 +95,12 @@ KEYS = (
     Key("lcat.negative_slope", 0.2, "Slope of the score's LeakyReLU.", _UNIT),
     Key("lcat.dropout", 0.0, "Dropout probability of the attention coefficients.", _UNIT),
     Key("lcat.edge_dim", 0, "Size of the edge features that the score uses; 0 uses none.", _whole(0)),
+    Key("lcat.gcn2_alpha", 0.1, "GCNII: weight of the first representation.", _UNIT),
+    Key("lcat.gcn2_theta", 0.5, "GCNII: decay of the weights over the layers.", _POSITIVE),
+    Key("lcat.gin_eps", 0.0, "GIN: weight of a node's own features, beyond 1.", Range("a number", _is_number)),
+    Key("lcat.gin_train_eps", False, "GIN: learn that weight.", _FLAG),
+    Key("lcat.pna_aggregators", ["mean", "min", "max", "std"], "PNA: aggregators of PyG.", _NAMES),
+    Key("lcat.pna_scalers", ["identity", "amplification", "attenuation"], "PNA: scalers of PyG.", _NAMES),
     Key("lcat.backend", "auto", "How attention is computed.", _one_of(BACKENDS)),
     Key(
         "lcat.norm",
@@ -121,6 +133,19 @@ KEYS = (
     Key("block_model.homophily", 0.4, "Generated graph: share of edges inside a class.", _UNIT),
     Key("block_model.signal", 1.5, "Generated graph: length of a class mean, in units of the noise.", _SECONDS),
     Key("block_model.seed", 0, "Generated graph: seed of nodes, edges and features.", _whole(0)),
+    Key("csbm.model", "gat", "Synthetic experiment: the one-layer model of the appendix.", _one_of(tuple(CSBM_MODELS))),
+    Key("csbm.n", 1000, "CSBM: nodes.", _whole(3)),
+    Key("csbm.p", 0.5, "CSBM: probability of an edge inside a community.", _UNIT),
+    Key("csbm.q", 0.1, "CSBM: probability of an edge between two communities.", _UNIT),
+    Key("csbm.mu_norm", 1.0, "CSBM: ‖μ‖, the distance between the means of neighbouring communities.", _POSITIVE),
+    Key("csbm.sigma", 0.1, "CSBM: deviation of a feature.", _POSITIVE),
+    Key("csbm.d", None, "CSBM: features; null takes n / (5 ln² n), as the paper.", _OPTIONAL_SIZE),
+    Key("csbm.seed", 0, "CSBM as a dataset: seed of the sample (the synthetic experiment uses `seed`).", _whole(0)),
+    Key("csbm.slope", 0.01, "Synthetic experiment: slope of LeakyReLU; GAT needs less than 1/17.", _UNIT),
+    Key("csbm.learned", False, "Synthetic experiment: learn C, and λ1 and λ2 for lcat.", _FLAG),
+    Key("csbm.steps", 100, "Synthetic experiment: steps of Adam, where learned.", _whole(1)),
+    Key("csbm.lr", 0.05, "Synthetic experiment: learning rate of Adam, where learned.", _POSITIVE),
+    Key("csbm.logit_gain", None, "Synthetic experiment: null trains on plain logits; k on k/‖μ‖ times them.", _OPTIONAL_GAIN),
 )
 
 
@@ -130,7 +155,7 @@ def add_lcat_config(cfg: CfgNode) -> None:
         group, name = key.name.split(".")
         if group not in cfg:
             cfg[group] = CfgNode(new_allowed=False)
-        cfg[group][name] = key.default
+        cfg[group][name] = copy.copy(key.default)
 
 
 def check_lcat_config(cfg: CfgNode) -> None:

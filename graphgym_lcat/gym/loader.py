@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym.config import cfg
@@ -35,7 +36,7 @@ def load_graph(sparse: bool = True) -> Data:
     dataset = cfg.dataset
     if dataset.name in DATASETS or dataset.name in EMBEDDED:
         data_dir = None if dataset.dir == _GRAPHGYM_DIR else dataset.dir
-        parameters = dict(cfg.block_model) if dataset.name == "BlockModel" else {}
+        parameters = _parameters(dataset.name)
         data = _load(dataset.name, data_dir, sparse, dataset.row_normalize, tuple(sorted(parameters.items())))
     else:
         data = _load_from_other_plugins()
@@ -47,6 +48,15 @@ def load_graph(sparse: bool = True) -> Data:
         index=dataset.split_index,
         path=dataset.split_file,
     )
+
+
+def _parameters(name: str) -> dict[str, Any]:
+    """Those of a generated graph."""
+    if name == "BlockModel":
+        return dict(cfg.block_model)
+    if name == "csbm":
+        return {key: cfg.csbm[key] for key in ("n", "p", "q", "mu_norm", "sigma", "d", "seed")}
+    return {}
 
 
 def _load_from_other_plugins() -> Data:

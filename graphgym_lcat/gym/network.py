@@ -1,4 +1,4 @@
-"""GraphGym's network with two additions: sparse input, and layer normalisation."""
+"""GraphGym's network with three additions: sparse input, layer normalisation, and numbered GCNII layers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.gnn import GNN
 from torch_geometric.graphgym.register import network_dict
 
+from graphgym_lcat.gym.adjacency_layers import number_layers
 from graphgym_lcat.gym.registration import register_once
 from graphgym_lcat.nn.sparse_linear import SparseLinear
 
@@ -31,6 +32,7 @@ class LCATNetwork(GNN):
             first.model.load_state_dict(dense.state_dict())
         if cfg.lcat.norm == "layer":
             _replace_batch_norms(self)
+        number_layers(self)
 
     def forward(self, batch: Data):
         if not self.takes_sparse and batch.x.layout != torch.strided:

@@ -20,11 +20,13 @@ from torch_geometric.graphgym.config import cfg
 from yacs.config import CfgNode
 
 from graphgym_lcat.gym.checkpoint import load_checkpoint, remove_checkpoints
+from graphgym_lcat.gym.csbm import SyntheticPoint
 from graphgym_lcat.gym.files import read_json, write_atomically, write_json
 from graphgym_lcat.gym.settings import Settings, SettingsError, apply_settings, check_settings, default_settings
 from graphgym_lcat.gym.training import Training, TrainingFailed
 
 SCHEMA = 1
+LOOPS = {"train": Training, "csbm": SyntheticPoint}
 RESULT = "result.json"
 PAUSE_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
 # Settings that do not change what a run computes.
@@ -39,7 +41,8 @@ _FREE = (
     "lcat.log_every",
 )
 
-Progress = Callable[["Training"], None]
+Loop = Training | SyntheticPoint
+Progress = Callable[[Loop], None]
 log = logging.getLogger("graphgym_lcat")
 
 
@@ -105,7 +108,7 @@ def _execute_locked(run: Run, settings: Settings, on_epoch: Progress | None) -> 
         checkpoint = _usable_checkpoint(run.run_dir, settings)
         _set_threads(run.threads, checkpoint)
         _write_config(run.run_dir)
-        training = Training(run.run_dir, settings)
+        training = LOOPS[cfg.lcat.loop](run.run_dir, settings)
         training.start(checkpoint)
         if checkpoint is not None:
             log.info("going on after epoch %d of %d", training.epoch, training.max_epoch)
@@ -124,7 +127,7 @@ def _execute_locked(run: Run, settings: Settings, on_epoch: Progress | None) -> 
         raise
 
 
-def _train(training: Training, on_epoch: Progress | None) -> None:
+def _train(training: Loop, on_epoch: Progress | None) -> None:
     saved = time.monotonic()
     with _pause_requests() as requested:
         for _ in training.epochs():
@@ -180,7 +183,7 @@ def _set_threads(threads: int | None, checkpoint: dict[str, Any] | None) -> None
         torch.set_num_threads(threads)
 
 
-def _result(run: Run, settings: Settings, training: Training) -> dict[str, Any]:
+def _result(run: Run, settings: Settings, training: Loop) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run_id": run.run_dir.name,

@@ -23,6 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Module, Parameter
+from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import scatter
 
 from graphgym_lcat.kernels import Graph, reference
@@ -86,6 +87,10 @@ class ConvolvedAttention:
             parameter = Parameter(torch.empty(1, heads, channels)) if name in vectors else None
             self.register_parameter(name, parameter)
         self.lin_edge = None if edge_dim is None else Projection(edge_dim, heads * channels, init)
+        if isinstance(self, MessagePassing):
+            # PyG compiles `propagate` class by class and takes for the original, which explainers need, what a class inherits:
+            # for a subclass of a layer that is compiled already, that is the compiled one of its parent.
+            type(self)._orig_propagate = MessagePassing.propagate
 
     def _reset_attention(self) -> None:
         self.interpolation.reset_parameters()

@@ -87,7 +87,9 @@ class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
         if edge_weight is None:
             edge_weight = sparse_values
         if edge_weight is not None and self.add_self_loops:
-            raise ValueError("`edge_weight` must be None with `add_self_loops=True`: the added self-loops would have none")
+            raise ValueError(
+                "`edge_weight` must be None with `add_self_loops=True`: the added self-loops would have none"
+            )
         key = self.lin_score(x).view(-1, self.heads, self.score_channels)
         gamma = attention_adjacency(graph, self._gamma(graph, key, key))
         edges, weights = edge_list(graph, tuple(part.mean(dim=1, keepdim=True) for part in gamma))

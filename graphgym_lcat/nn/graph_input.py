@@ -30,22 +30,27 @@ def resolve_graph(
     if isinstance(edge_index, Graph):
         _check_graph(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
         return edge_index, None
-    values = None
-    if isinstance(edge_index, EdgeIndex):
-        edge_index = edge_index.as_tensor()
-    elif isinstance(edge_index, SparseTensor):
-        row, col, values = edge_index.coo()
-        edge_index = torch.stack([col, row])
-    elif isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
-        edge_index, values = _edges_of_sparse(edge_index)
-    elif not isinstance(edge_index, Tensor):
-        raise TypeError(
-            "`edge_index` must be a tensor [2, E], a torch.sparse matrix, a SparseTensor, an EdgeIndex or a Graph, "
-            f"got {type(edge_index).__name__}"
-        )
+    edge_index, values = coordinates(edge_index)
     if flow == "target_to_source":
         edge_index = edge_index.flip(0)
     return find_graph(edge_index, num_src, num_dst, add_self_loops, shared_nodes), values
+
+
+def coordinates(edge_index: Tensor | SparseTensor | Graph) -> tuple[Tensor, Tensor | None]:
+    """The edges as a tensor ``[2, E]`` of sources and destinations, and the values of a sparse matrix."""
+    if isinstance(edge_index, Graph):
+        return edge_index.edge_index, None
+    if isinstance(edge_index, EdgeIndex):
+        return edge_index.as_tensor(), None
+    if isinstance(edge_index, SparseTensor):
+        row, col, values = edge_index.coo()
+        return torch.stack([col, row]), values
+    if isinstance(edge_index, Tensor):
+        return _edges_of_sparse(edge_index) if is_torch_sparse_tensor(edge_index) else (edge_index, None)
+    raise TypeError(
+        "`edge_index` must be a tensor [2, E], a torch.sparse matrix, a SparseTensor, an EdgeIndex or a Graph, "
+        f"got {type(edge_index).__name__}"
+    )
 
 
 def _edges_of_sparse(adj: Tensor) -> tuple[Tensor, Tensor]:

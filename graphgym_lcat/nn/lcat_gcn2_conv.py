@@ -8,10 +8,11 @@ from torch_geometric.nn.conv import GCN2Conv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import Adj
 
+from graphgym_lcat.kernels import Graph
 from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list, neighborhood_sizes
 from graphgym_lcat.nn.attention_adjacency import attention_adjacency
 from graphgym_lcat.nn.checks import check_choice
-from graphgym_lcat.nn.graph_input import resolve_graph
+from graphgym_lcat.nn.graph_input import coordinates, resolve_graph
 from graphgym_lcat.nn.init import Projection
 from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
 
@@ -92,18 +93,19 @@ class LCATGCN2Conv(ConvolvedAttention, GCN2Conv):
 
     def forward(self, x: Tensor, x_0: Tensor, edge_index: Adj, edge_weight: Tensor | None = None) -> Tensor:
         """See :class:`torch_geometric.nn.GCN2Conv`."""
-        loops = self.normalize and self.add_self_loops
-        graph, sparse_values = resolve_graph(edge_index, x.size(0), x.size(0), loops, True, self.flow)
+        edges, sparse_values = coordinates(edge_index)
         edge_weight = sparse_values if edge_weight is None else edge_weight
         heads = (-1, self.heads, self.score_channels)
         key = (x @ self.weight1 if self.lin_score is None else self.lin_score(x)).view(heads)
         if edge_weight is None and not self._is_observed():
-            out = self._propagate_unweighted(graph, key, x.view(heads))
+            loops = self.normalize and self.add_self_loops
+            graph, _ = resolve_graph(edge_index, x.size(0), x.size(0), loops, True, self.flow)
+            out = self._propagate_unweighted(graph, key, x.view(heads)).flatten(1)
         else:
-            out = self._propagate_weighted(graph, key, x.view(heads), edge_weight)
-        return self._combine(out.flatten(1), x_0)
+            out = self._propagate_weighted(edges, edge_weight, key, x)
+        return self._combine(out, x_0)
 
-    def _propagate_unweighted(self, graph, key: Tensor, value: Tensor) -> Tensor:
+    def _propagate_unweighted(self, graph: Graph, key: Tensor, value: Tensor) -> Tensor:
         """``Σ_j n_i γ_ij / √(d_i d_j) h_j``: the norms of the two ends go before and behind the sum."""
         size = neighborhood_sizes(graph).to(value.dtype).view(-1, 1, 1)
         if not self.normalize:
@@ -112,24 +114,20 @@ class LCATGCN2Conv(ConvolvedAttention, GCN2Conv):
         inverse_root = torch.where(size > 0, 1 / root.clamp(min=1), 0.0)
         return self._attend(graph, key, key, value * inverse_root) * root
 
-    def _propagate_weighted(self, graph, key: Tensor, value: Tensor, edge_weight: Tensor | None) -> Tensor:
+    def _propagate_weighted(self, edges: Tensor, edge_weight: Tensor | None, key: Tensor, x: Tensor) -> Tensor:
         """Edge by edge: for edges with weights, and for explainers, which want to see messages."""
-        gamma = attention_adjacency(graph, self._gamma(graph, key, key))
-        edges, alpha = edge_list(graph, gamma)
-        num_nodes = value.size(0)
-        if edge_weight is not None and graph.self_loops:
-            # gcn_norm keeps the weights that self-loops have; edge_list puts the loops behind the other edges, as it does.
-            edge_weight = edge_weight.index_select(0, graph.edge_id.sort().values)
-        weights = edge_weight
+        size = (x.size(0), x.size(0))
         if self.normalize:
-            plain = edges[:, : graph.num_edges]
-            _, weights = gcn_norm(plain, edge_weight, num_nodes, False, bool(graph.self_loops), dtype=value.dtype)
-        if weights is not None:
-            alpha = alpha * weights.unsqueeze(-1)
-        if self.flow == "target_to_source":
-            edges = edges.flip(0)
+            edges, edge_weight = gcn_norm(
+                edges, edge_weight, x.size(0), False, self.add_self_loops, self.flow, dtype=x.dtype
+            )
+        graph, _ = resolve_graph(edges, *size, False, True, self.flow)
+        gamma = attention_adjacency(graph, self._gamma(graph, key, key))
+        _, alpha = edge_list(graph, gamma)
+        if edge_weight is not None:
+            alpha = alpha * edge_weight.unsqueeze(-1)
         # propagate_type: (x: Tensor, alpha: Tensor)
-        return self.propagate(edges, x=value.flatten(1), alpha=alpha, size=(num_nodes, num_nodes))
+        return self.propagate(edges, x=x, alpha=alpha, size=size)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return (x_j.view(-1, self.heads, self.score_channels) * alpha.unsqueeze(-1)).flatten(1)

@@ -64,7 +64,7 @@ def test_the_first_of_the_best_validation_epochs_counts(tmp_path, small):
 def test_a_finished_run_is_not_repeated(tmp_path, small, monkeypatch):
     run = make_run(tmp_path, small)
     first = execute(run)
-    monkeypatch.setattr(runner, "Training", None)
+    monkeypatch.setattr(runner, "LOOPS", {})
     assert execute(run) == first
 
 
@@ -227,6 +227,21 @@ def test_lambda_per_head_is_logged_per_head(tmp_path, small):
     assert len(result["lambdas"][0][0]) == 2
     rows = (run.run_dir / "lambdas.csv").read_text().splitlines()[1:]
     assert [row.split(",")[:3] for row in rows] == [["0", str(layer), str(head)] for layer in (0, 1) for head in (0, 1)]
+
+
+def test_a_synthetic_point_is_a_run_like_any_other(tmp_path):
+    settings = {"lcat.loop": "csbm", "dataset.name": "csbm", "csbm.model": "cat", "csbm.n": 200, "csbm.mu_norm": 4.29}
+    run = Run(tmp_path / "point", "cat", {**settings, "seed": 3}, {"csbm.q": 0.1}, threads=1)
+    result = execute(run)
+    assert is_done(run.run_dir)
+    assert (result["dataset"]["name"], result["seed"], result["params"]) == ("csbm", 3, {"csbm.q": 0.1})
+    assert result["test"]["accuracy"] > 0.9
+    assert set(result["extra"]["gamma"]) == {"same", "opposite", "rest"}
+
+
+def test_the_block_model_of_the_paper_is_a_dataset_too(tmp_path, small):
+    result = execute(make_run(tmp_path, small, **{"dataset.name": "csbm", "csbm.n": 100}))
+    assert result["dataset"]["nodes"] == 100
 
 
 def test_splits_are_shared_by_models_and_seeds(tmp_path, small):

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 MAINS = Path(__file__).parent / "mains"
-OUR_MAIN = Path(__file__).parents[2] / "run" / "main.py"
+ROOT = Path(__file__).parents[2]
+OUR_MAIN = ROOT / "run" / "main.py"
+STOCK_MAIN = ROOT / "examples" / "graphgym_project" / "main.py"
 
 pytestmark = pytest.mark.slow
 
@@ -40,8 +42,8 @@ def test_our_main(config, tmp_path):
 
 
 def test_stock_main_with_one_line_added(config, tmp_path):
-    output = run(MAINS / "stock_main.py", "--cfg", config, "lcat.lambda1", 1, "lcat.lambda2", 0.5)
-    assert "layers: ['LCATConv', 'LCATConv']" in output
+    output = run(STOCK_MAIN, "--cfg", config, "lcat.lambda1", 1, "lcat.lambda2", 0.5)
+    assert output.count("LCATConv(8, 4, heads=2, score='gat', lambda1=1, lambda2=0.5)") == 2
     lines = (tmp_path / "results/small/0/val/stats.json").read_text().splitlines()
     assert len(lines) >= 3
     assert "accuracy" in json.loads(lines[-1])

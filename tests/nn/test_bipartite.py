@@ -3,7 +3,7 @@
 import oracle
 import pytest
 import torch
-from conftest import random_edges
+from graphs import random_edges
 from torch_geometric.nn import GATConv
 
 from graphgym_lcat.nn import LCATConv

@@ -1,0 +1,228 @@
+"""Every model against its declared baseline, on every dataset: paired tests, Holm's correction, a verdict.
+
+The verdict of a pair is one of
+
+- ``better`` / ``worse``: the Holm-adjusted p of the paired t-test is below α;
+- ``equivalent``: not so, and two one-sided tests place the difference within ±margin (p < α, not adjusted);
+- ``undetermined``: neither, so these seeds cannot tell;
+- ``refused``: the runs cannot be paired; ``note`` names what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pandas as pd
+
+from lcat_analysis.errors import AnalysisError, nearest
+from lcat_analysis.metrics import lower_is_better
+from lcat_analysis.models import default_baselines, written
+from lcat_analysis.paired import paired_test
+from lcat_analysis.select import Selection
+
+FAMILIES = ("all", "dataset", "model")
+ALPHA = 0.05
+MARGIN = 0.5
+
+
+@dataclass
+class Comparisons:
+    """``table`` has a row per pair, dataset and variant; the rest says how it was made."""
+
+    table: pd.DataFrame
+    baselines: dict[str, str]
+    variants: list[str]
+    metric: str
+    alpha: float
+    margin: float
+    family: str
+
+    @property
+    def tested(self) -> pd.DataFrame:
+        return self.table[self.table["verdict"] != "refused"]
+
+    def family_text(self) -> str:
+        """The family of Holm's correction, in words."""
+        n = len(self.tested)
+        if self.family == "all":
+            return f"all {n} tests of this table"
+        per = "dataset" if self.family == "dataset" else "model"
+        return f"the tests of one {per} ({n} tests in all)"
+
+    def outcome(self, correction: str = "none") -> dict[tuple, str]:
+        """(model, dataset, *variant) → ``better`` or ``worse``, by the paper's plain p or by Holm's."""
+        column = {"none": "p", "holm": "p_holm"}[correction]
+        found = {}
+        for row in self.tested.to_dict("records"):
+            if row[column] < self.alpha:
+                key = (row["model"], row["dataset"], *(row[key] for key in self.variants))
+                found[key] = "better" if (row["difference"] > 0) != lower_is_better(self.metric) else "worse"
+        return found
+
+
+def compare(
+    selection: Selection,
+    baselines: Mapping[str, str] | None = None,
+    *,
+    alpha: float = ALPHA,
+    margin: float = MARGIN,
+    family: str = "all",
+    strict: bool = True,
+) -> Comparisons:
+    """Test each model against its baseline.
+
+    Args:
+        baselines: model → baseline, as in the grid's ``compare``; without it the paper's pairs.
+        alpha: level of the tests, of the intervals (1 − α) and of the verdict.
+        margin: differences up to this (in points) count as equivalent.
+        family: over which tests Holm's correction runs: ``all``, or those of one ``dataset`` or one
+            ``model``.
+        strict: raise when a baseline has no run at all; otherwise its pairs are refused one by one.
+    """
+    if not 0 < alpha < 1:
+        raise AnalysisError(f"alpha must lie between 0 and 1, got {alpha}")
+    if not margin > 0:
+        raise AnalysisError(f"the margin must be positive, got {margin}")
+    if family not in FAMILIES:
+        raise AnalysisError(
+            f"unknown family {family!r}: expected {', '.join(FAMILIES)}{nearest(family, FAMILIES)}"
+        )
+    pairs = dict(baselines) if baselines else default_baselines(selection.models)
+    if strict:
+        _check_baselines(pairs, selection.models)
+    conditions = selection.conditions()
+    rows = []
+    for model in selection.models:
+        if model in pairs:
+            rows += _compare_model(selection, model, pairs[model], conditions, alpha, margin)
+    columns = ["model", "baseline", "dataset", *selection.variants, *NUMBERS, "p_holm", "verdict", "note"]
+    table = pd.DataFrame(rows, columns=columns)
+    table = _decide(_adjust(table, family), selection.metric, alpha, margin)
+    return Comparisons(table, pairs, selection.variants, selection.metric, alpha, margin, family)
+
+
+NUMBERS = (
+    "n", "model_mean", "baseline_mean", "difference", "ci_low", "ci_high", "sd", "t", "p", "p_wilcoxon",
+    "effect_size", "detectable", "p_equivalent", "constant",
+)  # fmt: skip
+
+
+def _check_baselines(pairs: Mapping[str, str], models: Sequence[str]) -> None:
+    if not pairs:
+        raise AnalysisError(
+            "no baseline is declared: expected `compare: {model: baseline}` in the grid; "
+            f"models: {', '.join(models)}"
+        )
+    for model, baseline in pairs.items():
+        for name, role in ((model, "model"), (baseline, f"baseline of {model!r}")):
+            if name not in models:
+                raise AnalysisError(
+                    f"the {role}, {name!r}, has no finished run; "
+                    f"there are {', '.join(models)}{nearest(name, models)}"
+                )
+
+
+def _compare_model(
+    selection: Selection, model: str, baseline: str, conditions: list[tuple], alpha: float, margin: float
+) -> list[dict]:
+    rows = []
+    for dataset, *variant in conditions:
+        values = selection.values(model, dataset, variant)
+        if values.empty:
+            continue
+        row = {"model": model, "baseline": baseline, "dataset": dataset}
+        row |= dict(zip(selection.variants, variant, strict=True))
+        try:
+            other, remark = _baseline_values(selection, baseline, dataset, variant)
+            row |= {"model_mean": values.mean(), "baseline_mean": other.mean()}
+            _check_pairing(model, values, baseline, other)
+            test = asdict(paired_test(values, other.loc[values.index], alpha=alpha, margin=margin))
+            rows.append(row | test | {"verdict": "", "note": _describe(test) or remark})
+        except AnalysisError as error:
+            rows.append(row | {"n": 0, "verdict": "refused", "note": str(error)})
+    return rows
+
+
+def _baseline_values(
+    selection: Selection, baseline: str, dataset: str, variant: Sequence[object]
+) -> tuple[pd.Series, str]:
+    """The baseline's runs under the same variant, and a remark when it differs.
+
+    It may differ in a hyperparameter of which the baseline has one value only (GCN has one head), unless the
+    grid's ``match`` forbids it.
+    """
+    runs = selection.runs[(selection.runs["model"] == baseline) & (selection.runs["dataset"] == dataset)]
+    strict = selection.varied.get(baseline, set()) | set(selection.match)
+    shared = {key: value for key, value in zip(selection.variants, variant, strict=True) if key in strict}
+    for key, value in shared.items():
+        runs = runs[runs[key] == value]
+    if runs.empty:
+        setting = ", ".join(f"{key} = {value}" for key, value in shared.items())
+        where = f"{dataset} with {setting}" if setting else dataset
+        raise AnalysisError(f"{written(baseline)} has no finished run on {where}")
+    found = dict(zip(selection.variants, runs[selection.variants].iloc[0], strict=True))
+    other = [f"{k} = {found[k]}" for k, v in zip(selection.variants, variant, strict=True) if found[k] != v]
+    remark = f"baseline with {', '.join(other)}" if other else ""
+    return selection.values(baseline, dataset, tuple(found.values())), remark
+
+
+def _check_pairing(model: str, values: pd.Series, baseline: str, other: pd.Series) -> None:
+    """Refuse unequal seed sets, naming what each side lacks; a value that is no number is lacking."""
+    finite, other_finite = values[np.isfinite(values)], other[np.isfinite(other)]
+    lacks = []
+    for name, mine, theirs in ((model, finite, other_finite), (baseline, other_finite, finite)):
+        missing = theirs.index.difference(mine.index)
+        if len(missing):
+            lacks.append(f"{written(name)} lacks {_name_seeds(missing)}")
+    if lacks:
+        raise AnalysisError("; ".join(lacks))
+    diverged = values.index[~np.isfinite(values)]
+    if len(diverged):
+        raise AnalysisError(f"both models diverged on {_name_seeds(diverged)}")
+    if values.index.has_duplicates or other.index.has_duplicates:
+        raise AnalysisError("several runs share a seed, so they cannot be paired")
+    if len(values) < 2:
+        raise AnalysisError(f"only {_name_seeds(values.index)}: a paired test needs at least 2 seeds")
+
+
+def _name_seeds(index: pd.MultiIndex) -> str:
+    texts = []
+    for split, seeds in index.to_frame(index=False).groupby("split_seed")["seed"]:
+        listed = ", ".join(str(seed) for seed in seeds)
+        plural = "s" if len(seeds) > 1 else ""
+        texts.append(f"seed{plural} {listed}" + (f" of split {split}" if split else ""))
+    return " and ".join(texts)
+
+
+def _describe(test: dict) -> str:
+    if test["constant"] and test["difference"]:
+        return "every difference is the same: p is the exact signed-rank p"
+    return "the runs are identical" if test["constant"] else ""
+
+
+def _adjust(table: pd.DataFrame, family: str) -> pd.DataFrame:
+    from statsmodels.stats.multitest import multipletests
+
+    table["p_holm"] = np.nan
+    tested = table[table["verdict"] != "refused"]
+    groups = [tested] if family == "all" else [group for _, group in tested.groupby(family)]
+    for group in groups:
+        if len(group):
+            table.loc[group.index, "p_holm"] = multipletests(group["p"].to_numpy(float), method="holm")[1]
+    return table
+
+
+def _decide(table: pd.DataFrame, metric: str, alpha: float, margin: float) -> pd.DataFrame:
+    sign = -1 if lower_is_better(metric) else 1
+    for index, row in table.iterrows():
+        if row["verdict"] == "refused":
+            continue
+        if row["p_holm"] < alpha:
+            table.loc[index, "verdict"] = "better" if sign * row["difference"] > 0 else "worse"
+            if row["p_equivalent"] < alpha and not row["note"]:
+                table.loc[index, "note"] = f"though within ±{margin:g}"
+        else:
+            table.loc[index, "verdict"] = "equivalent" if row["p_equivalent"] < alpha else "undetermined"
+    return table

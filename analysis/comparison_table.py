@@ -1,0 +1,98 @@
+"""The tests as a table that people read: points, intervals, p-values, verdicts."""
+
+from __future__ import annotations
+
+import math
+
+from lcat_analysis import metrics
+from lcat_analysis.compare import Comparisons
+from lcat_analysis.models import written
+from lcat_analysis.paired import POWER
+from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Table, show, signed
+
+COLUMNS = ("Verdict", "n", "t", "p", "Difference", "95 % CI", "Holm p", "Wilcoxon p", "d_z", "Detectable")
+
+
+def comparison_table(comparisons: Comparisons) -> Table:
+    """A row a test; the CSV holds every number with full precision."""
+    names = [KEY_NAMES.get(key, key) for key in comparisons.variants]
+    notes = comparisons.tested["note"].any()
+    columns = [*COLUMNS, *(["Note"] if notes else [])]
+    columns[columns.index("95 % CI")] = f"{100 * (1 - comparisons.alpha):g} % CI"
+    rows = []
+    previous = None
+    for record in comparisons.table.to_dict("records"):
+        pair = f"{written(record['model'])} − {written(record['baseline'])}"
+        labels = (pair, *(show(record[key]) for key in ("dataset", *comparisons.variants)))
+        cells = [Cell(record["verdict"], _mark(record)), *_numbers(record)]
+        cells += [Cell(record["note"])] if notes else []
+        rows.append(Row(labels, cells, previous not in (None, pair)))
+        previous = pair
+    return Table(
+        f"Paired comparisons, test {metrics.label(comparisons.metric)}",
+        ["Pair", "Dataset", *names],
+        columns,
+        rows,
+        footer(comparisons),
+        comparisons.table,
+        left=("Verdict", "Note"),
+    )
+
+
+def footer(comparisons: Comparisons) -> list[str]:
+    alpha, margin = comparisons.alpha, comparisons.margin
+    unit = metrics.unit(comparisons.metric)
+    in_unit = f", in {unit}" if unit else ""
+    within = f"±{margin:g} {unit}".rstrip()
+    return [
+        f"Differences: model − baseline over the same seeds{in_unit}. t, p: two-sided paired t-test. "
+        "d_z: mean difference / its sd.",
+        f"Holm p: adjusted over {comparisons.family_text()}. Detectable: the smallest true difference that n "
+        f"seeds with this spread show with {100 * POWER:g} % power.",
+        f"Verdict: better or worse when Holm's p < {alpha:g}; else equivalent when two one-sided tests place "
+        f"the difference within {within} (p < {alpha:g}, so that the {100 * (1 - 2 * alpha):g} % interval "
+        "lies inside; not adjusted); else undetermined.",
+        *refusals(comparisons),
+    ]
+
+
+def refusals(comparisons: Comparisons) -> list[str]:
+    """A line for each pair that could not be tested, naming what is missing."""
+    lines = []
+    for record in comparisons.table[comparisons.table["verdict"] == "refused"].to_dict("records"):
+        where = " ".join(show(record[key]) for key in ("dataset", *comparisons.variants))
+        pair = f"{written(record['model'])} − {written(record['baseline'])}"
+        lines.append(f"Refused: {pair} on {where}: {record['note']}.")
+    return lines
+
+
+def _mark(record: dict) -> str:
+    return record["verdict"] if record["verdict"] in ("better", "worse") else ""
+
+
+def _numbers(record: dict) -> list[Cell]:
+    if record["verdict"] == "refused":
+        return [Cell(MISSING) for _ in range(9)]
+    return [
+        Cell(str(record["n"]), sort=record["n"]),
+        _signed(record["t"]),
+        _p(record["p"]),
+        _signed(record["difference"]),
+        Cell(f"[{signed(record['ci_low'])}, {signed(record['ci_high'])}]", sort=record["ci_low"]),
+        _p(record["p_holm"]),
+        _p(record["p_wilcoxon"]),
+        _signed(record["effect_size"]),
+        _detectable(record["detectable"]),
+    ]
+
+
+def _detectable(value: float | None) -> Cell:
+    return Cell(MISSING) if value is None or math.isnan(value) else Cell(f"{value:.2f}", sort=value)
+
+
+def _signed(value: float) -> Cell:
+    return Cell(signed(value), sort=value)
+
+
+def _p(value: float) -> Cell:
+    return Cell("<0.001" if value < 0.001 else f"{value:.3f}", sort=value)

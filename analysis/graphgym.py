@@ -1,0 +1,116 @@
+"""Result trees of stock GraphGym and GraphGPS: ``<run>/config.yaml`` and ``<run>/<seed>/<split>/stats.json``.
+
+These trees hold every epoch and no choice, so the epoch is chosen here: the first one with the best
+validation metric. Stock GraphGym scores the test set once, after training; then that one line is what there
+is, and ``test_epoch`` differs from ``best_epoch``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lcat_analysis.history import read_stats
+from lcat_analysis.metrics import first_metric, is_metric, lower_is_better
+
+# Where a run was written and how fast it ran do not make it another experiment.
+IGNORED_KEYS = (
+    "out_dir",
+    "run_dir",
+    "seed",
+    "cfg_dest",
+    "dataset.dir",
+    "run_id",
+    "num_threads",
+    "accelerator",
+    "devices",
+)
+IGNORED_GROUPS = (
+    "wandb",
+    "share",
+    "run_multiple_splits",
+    "tensorboard",
+    "print",
+    "view_emb",
+    "params",
+    "device",
+)
+
+
+def find_graphgym_runs(root: Path) -> list[Path]:
+    """Seed folders (``<run>/<seed>``) at any depth below ``root``."""
+    found = []
+    for folder, subfolders, _ in os.walk(root):
+        if "val" in subfolders and os.path.exists(os.path.join(folder, "val", "stats.json")):
+            found.append(Path(folder))
+            subfolders.clear()
+    return sorted(found)
+
+
+def read_graphgym_run(run_dir: Path) -> dict[str, Any] | None:
+    """One seed of a stock run as a row for the tidy table; None when it has no validation or test line."""
+    if not (run_dir.parent / "config.yaml").exists():
+        return None
+    config = _read_config(run_dir.parent / "config.yaml")
+    tables = {split: read_stats(run_dir / split / "stats.json") for split in ("train", "val", "test")}
+    val, test = tables["val"], tables["test"]
+    if val.empty or test.empty:
+        return None
+    best_epoch = int(_best_row(val, str(config.get("metric_best", "auto")))["epoch"])
+    metrics = {}
+    test_epoch = best_epoch
+    for split, table in tables.items():
+        if table.empty:
+            continue
+        at_best = table[table["epoch"] == best_epoch]
+        row = at_best.iloc[-1] if len(at_best) else table.iloc[-1]
+        if split == "test":
+            test_epoch = int(row["epoch"])
+        metrics |= {f"{split}.{name}": float(row[name]) for name in table if is_metric(name)}
+    layer = config.get("gnn.layer_type")
+    model = layer if config.get("model.type") in (None, "gnn") and layer else config.get("model.type")
+    return {
+        "run_id": f"{run_dir.parent.name}/{run_dir.name}",
+        "model": str(model or run_dir.parent.name),
+        "dataset": str(config.get("dataset.name", "unknown")),
+        "avg_degree": math.nan,
+        "seed": int(run_dir.name) if run_dir.name.isdigit() else 0,
+        "split_seed": 0,
+        "best_epoch": best_epoch,
+        "test_epoch": test_epoch,
+        "seconds": math.nan,
+        "path": str(run_dir),
+        "metrics": metrics,
+        "params": {key: value for key, value in config.items() if _is_parameter(key)},
+    }
+
+
+def _best_row(val: Any, metric: str) -> Any:
+    name = metric if metric in val else first_metric(val.columns)
+    values = val[name]
+    return val.loc[values.idxmin() if lower_is_better(name) else values.idxmax()]
+
+
+@lru_cache(maxsize=4096)
+def _read_config(path: Path) -> dict[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return _flatten(yaml.load(path.read_text(encoding="utf-8"), Loader=loader) or {})
+
+
+def _flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _is_parameter(key: str) -> bool:
+    return key not in IGNORED_KEYS and key.split(".")[0] not in IGNORED_GROUPS

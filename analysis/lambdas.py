@@ -1,0 +1,150 @@
+"""What the layers learned: λ1 and λ2 over training, and where they ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from lcat_analysis import figures
+from lcat_analysis.errors import AnalysisError
+from lcat_analysis.history import read_lambdas
+from lcat_analysis.models import written
+from lcat_analysis.select import Selection
+from lcat_analysis.tables import KEY_NAMES, show
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LOOKS = {"lambda1": (figures.BLUE, "-", "λ1"), "lambda2": (figures.ORANGE, "--", "λ2")}
+MAX_POINTS = 200  # a line of more points looks the same and makes a file of megabytes
+
+
+def learned_runs(selection: Selection) -> pd.DataFrame:
+    """The chosen runs of models that learned a λ; fixed λ are recorded too, the same everywhere."""
+    runs = selection.runs[selection.runs["lambdas"].map(_present).astype(bool)]
+    learned = [model for model, own in runs.groupby("model") if _differ(own["lambdas"])]
+    return runs[runs["model"].isin(learned)]
+
+
+def final_lambdas(selection: Selection) -> pd.DataFrame:
+    """A row a run and layer (from 1): model, dataset, variant, seed, lambda1, lambda2 (means over heads)."""
+    rows = []
+    for run in learned_runs(selection).to_dict("records"):
+        keys = ("model", "dataset", *selection.variants, "split_seed", "seed")
+        for layer, pair in enumerate(run["lambdas"], start=1):
+            one, two = np.asarray(pair, dtype=float).reshape(-1, 2).mean(axis=0)
+            rows.append({key: run[key] for key in keys} | {"layer": layer, "lambda1": one, "lambda2": two})
+    return pd.DataFrame(rows)
+
+
+def lambda_histories(runs: pd.DataFrame) -> pd.DataFrame:
+    """``lambdas.csv`` of these runs, a row a run, epoch and layer (mean over heads); empty without any."""
+    tables = []
+    for run in runs.to_dict("records"):
+        table = read_lambdas(run["path"])
+        if len(table):
+            epochs = np.sort(table["epoch"].unique())
+            kept = epochs[np.unique(np.linspace(0, len(epochs) - 1, MAX_POINTS).astype(int))]
+            table = table[table["epoch"].isin(kept)]
+            table = table.groupby(["epoch", "layer"], as_index=False)[["lambda1", "lambda2"]].mean()
+            tables.append(table.assign(run_id=run["run_id"], model=run["model"]))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def evolution_figure(selection: Selection, dataset: str) -> Figure:
+    """λ over training on one dataset: a row a model, a panel a layer; the band spans all seeds."""
+    runs = learned_runs(selection)
+    histories = lambda_histories(runs[runs["dataset"] == dataset])
+    if histories.empty:
+        raise AnalysisError(
+            f"no run on {dataset} logged λ: expected lambdas.csv in the folders of learned models"
+        )
+    models = [model for model in selection.models if model in set(histories["model"])]
+    layers = sorted(histories["layer"].unique())
+    with figures.styled():
+        size = (figures.PAGE, 1.5 * len(models) + 0.45)
+        figure, axes = figures.new_figure(*size, len(models), len(layers), sharex=True, sharey=True)
+        for row, model in enumerate(models):
+            for column, layer in enumerate(layers):
+                ax = axes[row * len(layers) + column]
+                own = histories[(histories["model"] == model) & (histories["layer"] == layer)]
+                _draw_evolution(ax, own)
+                if row == 0:
+                    ax.set_title(f"layer {column + 1}")
+                if row == len(models) - 1:
+                    ax.set_xlabel("epoch")
+            axes[row * len(layers)].set_ylabel(figures.plain(written(model)))
+        axes[0].legend(loc="lower left", ncols=2, handlelength=1.6, columnspacing=1)
+    return figure
+
+
+def _draw_evolution(ax: Axes, own: pd.DataFrame) -> None:
+    for name, (colour, line, text) in LOOKS.items():
+        by_epoch = own.groupby("epoch")[name].agg(["mean", "min", "max"])
+        ax.fill_between(by_epoch.index, by_epoch["min"], by_epoch["max"], color=colour, alpha=0.2, lw=0)
+        ax.plot(by_epoch.index, by_epoch["mean"], color=colour, linestyle=line, label=text)
+    ax.set_ylim(-0.03, 1.03)
+    ax.set_yticks([0, 0.5, 1])
+
+
+def distribution_figure(selection: Selection) -> Figure:
+    """Where λ ended: a panel a model and condition, a column a layer, a dot a run, the bar its mean."""
+    table = final_lambdas(selection)
+    if table.empty:
+        raise AnalysisError("no chosen run learned λ: result.json holds no lambdas")
+    keys = ["model", "dataset", *selection.variants]
+    order = [(m, *c) for m in selection.models for c in selection.conditions()]
+    present = set(map(tuple, table[keys].drop_duplicates().itertuples(index=False)))
+    panels = [key for key in order if key in present]
+    rows, columns = figures.grid_size(len(panels), 4)
+    with figures.styled():
+        figure, axes = figures.new_figure(
+            figures.PAGE, 1.45 * rows + 0.4, rows, columns, sharex=True, sharey=True
+        )
+        for ax, panel in zip(axes, panels, strict=False):
+            own = table
+            for key, value in zip(keys, panel, strict=True):
+                own = own[own[key] == value]
+            _draw_distribution(ax, own)
+            ax.set_title(figures.plain(_panel_name(panel, selection.variants)), fontsize=7)
+        for ax in axes[len(panels) :]:
+            ax.remove()
+        figure.supxlabel("layer", fontsize=8)
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper right", ncols=2, handletextpad=0.1)
+    return figure
+
+
+def _draw_distribution(ax: Axes, own: pd.DataFrame) -> None:
+    layers = sorted(own["layer"].unique())
+    for side, (name, (colour, _, text)) in zip((-0.18, 0.18), LOOKS.items(), strict=True):
+        jitter = np.linspace(-0.09, 0.09, own["seed"].nunique())
+        places = own["seed"].rank(method="dense").astype(int) - 1
+        x = own["layer"] + side + jitter[places]
+        ax.scatter(x, own[name], s=7, color=colour, alpha=0.75, linewidths=0, label=text)
+        means = own.groupby("layer")[name].mean()
+        ax.hlines(means, means.index + side - 0.15, means.index + side + 0.15, color=colour, lw=1.2)
+    ax.set_xticks(layers)
+    ax.set_xlim(layers[0] - 0.5, layers[-1] + 0.5)
+    ax.set_ylim(-0.04, 1.04)
+    ax.set_yticks([0, 0.5, 1])
+
+
+def _panel_name(panel: Sequence[object], variants: Sequence[str]) -> str:
+    model, dataset, *values = panel
+    settings = [f"{KEY_NAMES.get(k, k)} {show(v)}" for k, v in zip(variants, values, strict=True)]
+    return f"{written(str(model))}, {', '.join(settings) or dataset}"
+
+
+def _differ(recorded: pd.Series) -> bool:
+    values = np.concatenate([np.asarray(value, dtype=float).reshape(-1, 2) for value in recorded])
+    values = values.round(6)  # a fixed 0.5 is stored in single precision
+    return bool(np.ptp(values, axis=0).any()) or not set(values[0]) <= {0.0, 0.5, 1.0}
+
+
+def _present(value: object) -> bool:
+    return isinstance(value, list) and len(value) > 0

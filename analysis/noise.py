@@ -1,0 +1,65 @@
+"""A metric against the level of noise, a panel a kind of noise; all heads are pooled, as in the paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from lcat_analysis import figures, metrics
+from lcat_analysis.errors import AnalysisError
+from lcat_analysis.models import written
+from lcat_analysis.select import Selection
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def noise_keys(selection: Selection) -> list[str]:
+    """The varied hyperparameters that are levels of noise: numbers whose key says so."""
+    keys = [key for key in selection.variants if "noise" in key.lower()]
+    return [key for key in keys if pd.api.types.is_number(selection.runs[key].iloc[0])]
+
+
+def noise_table(selection: Selection, key: str) -> pd.DataFrame:
+    """A row a model and level of one kind of noise: mean, sd (ddof 1), n; other kinds are at their lowest."""
+    runs = selection.runs
+    for other in noise_keys(selection):
+        if other != key:
+            runs = runs[runs[other] == runs[other].min()]
+    table = runs.groupby(["model", "dataset", key])["value"].agg(["mean", "std", "size"]).reset_index()
+    return table.rename(columns={key: "level", "std": "sd", "size": "n"})
+
+
+def noise_figure(selection: Selection) -> Figure:
+    """Mean and one standard deviation of every model at every level."""
+    keys = noise_keys(selection)
+    if not keys:
+        varied = ", ".join(selection.variants) or "nothing"
+        raise AnalysisError(
+            f"no level of noise varies: expected an axis with 'noise' in its key, the runs vary {varied}"
+        )
+    panels = [(key, dataset) for dataset in selection.datasets for key in keys]
+    rows, columns = figures.grid_size(len(panels), 2)
+    with figures.styled():
+        width = figures.PAGE if columns > 1 else figures.COLUMN * 1.3
+        figure, axes = figures.new_figure(width, 2.3 * rows + 0.3, rows, columns)
+        for ax, (key, dataset) in zip(axes, panels, strict=False):
+            table = noise_table(selection, key)
+            for position, model in enumerate(selection.models):
+                own = table[(table["model"] == model) & (table["dataset"] == dataset)].sort_values("level")
+                if own.empty:
+                    continue
+                style = figures.look(model, position)
+                level, sd = own["level"].astype(float), own["sd"].fillna(0)
+                ax.fill_between(
+                    level, own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0
+                )
+                ax.plot(level, own["mean"], label=figures.plain(written(model)), **style)
+            ax.set_xlabel(figures.plain(key))
+            ax.set_title(figures.plain(dataset))
+        for ax in axes[len(panels) :]:
+            ax.remove()
+        axes[0].set_ylabel(f"test {metrics.label(selection.metric)}")
+        axes[0].legend(loc="lower left")
+    return figure

@@ -1,0 +1,251 @@
+"""One table in every format: Markdown, LaTeX (booktabs), CSV, HTML, terminal."""
+
+from __future__ import annotations
+
+import html
+import re
+import shutil
+import textwrap
+from collections.abc import Callable
+
+from lcat_analysis.errors import AnalysisError, nearest
+from lcat_analysis.tables import Cell, Row, Table
+
+LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}":
+    r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "λ": r"$\lambda$", "α":
+    r"$\alpha$", "→": r"$\rightarrow$", "▼": r"$\triangledown$", "–": "--", "−": "$-$", "∞": r"$\infty$",
+    "σ": r"$\sigma$", "≤": r"$\le$", "…": r"\ldots{}",
+}  # fmt: skip
+
+
+def render(table: Table, style: str) -> str:
+    """``table`` as text; ``style`` is a key of `FORMATS`."""
+    if style not in FORMATS:
+        raise AnalysisError(
+            f"unknown format {style!r}: expected {', '.join(FORMATS)}{nearest(style, FORMATS)}"
+        )
+    return FORMATS[style](table)
+
+
+def to_markdown(table: Table) -> str:
+    def field(cell: Cell) -> str:
+        text = markdown(cell.text)
+        if cell.best:
+            text = f"<u>{text}</u>"
+        if cell.mark == "better":
+            text = f"**{text}**"
+        return f"{text} ▼" if cell.mark == "worse" else text
+
+    width = len(table.label_names)
+    lines = [f"**{markdown(table.title)}**", ""]
+    lines.append(_pipe([markdown(name) for name in [*table.label_names, *table.columns]]))
+    sides = [":---" if name in table.left else "---:" for name in table.columns]
+    lines.append(_pipe(["---"] * width + sides))
+    for label, texts in table.header:
+        lines.append(
+            _pipe([markdown(label), *[""] * (width - 1), *map(markdown, texts), *_pad(table, texts)])
+        )
+    for row in table.rows:
+        lines.append(_pipe([*map(markdown, row.labels), *map(field, row.cells)]))
+    lines += ["", *(f"{markdown(note)}  " for note in table.notes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def markdown(text: str) -> str:
+    """Text that means itself in a Markdown table, whatever it holds."""
+    text = html.escape(text, quote=False).replace("\n", " ")
+    return re.sub(r"([\\`*_|\[\]~])", r"\\\1", text)
+
+
+def to_latex(table: Table) -> str:
+    def field(cell: Cell) -> str:
+        text = latex(cell.text)
+        if cell.mark == "better":
+            text = rf"\textbf{{{text}}}"
+        if cell.mark == "worse":
+            text = rf"\textit{{{text}}}$^{{\triangledown}}$"
+        return rf"\underline{{{text}}}" if cell.best else text
+
+    width = len(table.label_names)
+    columns = "".join("l" if name in table.left else "c" for name in table.columns)
+    lines = [
+        r"\begin{table*}[t]",
+        r"\centering",
+        rf"\caption{{{latex(table.title)}. {latex(' '.join(table.notes))}}}",
+    ]
+    lines += [rf"\begin{{tabular}}{{{'l' * width}{columns}}}", r"\toprule"]
+    lines.append(_ampersands([latex(name) for name in [*table.label_names, *table.columns]]))
+    for label, texts in table.header:
+        lines.append(
+            _ampersands([latex(label), *[""] * (width - 1), *map(latex, texts), *_pad(table, texts)])
+        )
+    lines.append(r"\midrule")
+    for row in table.rows:
+        if row.rule:
+            lines.append(r"\midrule")
+        lines.append(_ampersands([*map(latex, row.labels), *map(field, row.cells)]))
+    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table*}"]
+    return "% needs \\usepackage{booktabs,amssymb}\n" + "\n".join(lines) + "\n"
+
+
+def latex(text: str) -> str:
+    return "".join(LATEX_SPECIAL.get(char, char) for char in text.replace("\n", " "))
+
+
+def to_csv(table: Table) -> str:
+    """The numbers with full precision, a row a cell of the table."""
+    return table.data.to_csv(index=False, lineterminator="\n")
+
+
+def to_html(table: Table, *, notes: bool = True) -> str:
+    """A ``<table>`` with a caption and, if ``notes``, the footer; every text is escaped."""
+    names = [*table.label_names, *table.columns]
+    head = "".join(f'<th scope="col"{_left(name, table)}>{html.escape(name)}</th>' for name in names)
+    lines = [f"<table><caption>{html.escape(table.title)}</caption>", f"<thead><tr>{head}</tr>"]
+    for label, texts in table.header:
+        padded = [label, *[""] * (len(table.label_names) - 1), *texts, *_pad(table, texts)]
+        cells = "".join(f"<td>{html.escape(text)}</td>" for text in padded)
+        lines.append(f'<tr class="extra">{cells}</tr>')
+    lines.append("</thead><tbody>")
+    lines += [_html_row(row, table) for row in table.rows]
+    lines.append("</tbody>")
+    if notes and table.notes:
+        text = "<br>".join(map(html.escape, table.notes))
+        lines.append(f'<tfoot><tr><td class="left" colspan="{len(names)}">{text}</td></tr></tfoot>')
+    return "\n".join([*lines, "</table>"]) + "\n"
+
+
+def _left(name: str, table: Table) -> str:
+    return ' class="left"' if name in (*table.left, *table.label_names) else ""
+
+
+def _html_row(row: Row, table: Table) -> str:
+    labels = "".join(f'<th scope="row">{html.escape(label)}</th>' for label in row.labels)
+    cells = []
+    for name, cell in zip(table.columns, row.cells, strict=True):
+        left = "left" if name in table.left else ""
+        classes = " ".join(filter(None, (cell.mark, "best" if cell.best else "", left)))
+        attributes = f' class="{classes}"' if classes else ""
+        attributes += "" if cell.sort is None else f' data-sort="{cell.sort:.10g}"'
+        text = html.escape(cell.text)
+        text = f"<u>{text}</u>" if cell.best else text
+        text = f"<b>{text}</b>" if cell.mark == "better" else text
+        text += ' <span title="worse than its baseline">▼</span>' if cell.mark == "worse" else ""
+        cells.append(f"<td{attributes}>{text}</td>")
+    opening = '<tr class="rule">' if row.rule else "<tr>"
+    return f"{opening}{labels}{''.join(cells)}</tr>"
+
+
+def to_terminal(table: Table, *, colour: bool = False, width: int | None = None) -> str:
+    """Aligned text; columns that do not fit the terminal go into further blocks, as the paper splits its
+    tables.
+
+    Without ``colour`` (a pipe, a file) marks are characters: ``*`` better, ``▼`` worse, ``_…_`` best.
+    """
+    width = width or shutil.get_terminal_size((120, 24)).columns
+    texts = [[_terminal_text(cell, colour) for cell in row.cells] for row in table.rows]
+    label_width = [
+        max(
+            len(name),
+            *(len(row.labels[i]) for row in table.rows),
+            len(table.header[0][0]) if table.header and not i else 0,
+        )
+        for i, name in enumerate(table.label_names)
+    ]
+    sizes = [
+        max(
+            len(name),
+            *(_visible(row[i]) for row in texts),
+            *(len(t[i]) for _, t in table.header if i < len(t)),
+        )
+        for i, name in enumerate(table.columns)
+    ]
+    lines = [table.title]
+    for block in _blocks(sizes, width - sum(label_width) - 2 * len(label_width)):
+        lines.append("")
+        lines += _terminal_block(table, texts, block, label_width, sizes)
+    numbers = [cell for row in table.rows for cell in row.cells if cell.sort is not None]
+    marked = any(cell.mark or cell.best for cell in numbers)
+    legend = ["In plain text: * better, ▼ worse, _…_ best."] if marked and not colour else []
+    wrapped = [textwrap.fill(note, max(width, 40), subsequent_indent="  ") for note in table.notes]
+    return "\n".join([*lines, "", *wrapped, *legend]) + "\n"
+
+
+def _terminal_block(
+    table: Table, texts: list[list[str]], block: list[int], label_width: list[int], sizes: list[int]
+) -> list[str]:
+    def line(labels: tuple[str, ...] | list[str], fields: list[str]) -> str:
+        left = "  ".join(label.ljust(size) for label, size in zip(labels, label_width, strict=True))
+        right = "  ".join(
+            _align(text, sizes[i], table.columns[i] in table.left)
+            for i, text in zip(block, fields, strict=True)
+        )
+        return f"{left}  {right}".rstrip()
+
+    first = line(table.label_names, [table.columns[i] for i in block])
+    length = sum(label_width) + 2 * (len(label_width) - 1) + sum(sizes[i] + 2 for i in block)
+    lines = [first]
+    for label, extra in table.header:
+        padded = [*extra, *_pad(table, extra)]
+        lines.append(line([label, *[""] * (len(label_width) - 1)], [padded[i] for i in block]))
+    lines.append("─" * length)
+    for row, fields in zip(table.rows, texts, strict=True):
+        if row.rule:
+            lines.append("┈" * length)
+        lines.append(line(row.labels, [fields[i] for i in block]))
+    return lines
+
+
+def _terminal_text(cell: Cell, colour: bool) -> str:
+    worse = "▼" if cell.mark == "worse" else ""
+    if not colour and cell.sort is None:  # a word such as "better" says it itself
+        return cell.text
+    if not colour:
+        better = "*" if cell.mark == "better" else ""
+        return (f"_{cell.text}_" if cell.best else cell.text) + better + worse
+    codes = (["1"] if cell.mark == "better" else []) + (["4"] if cell.best else [])
+    return (f"\x1b[{';'.join(codes)}m{cell.text}\x1b[0m" if codes else cell.text) + worse
+
+
+def _align(text: str, size: int, left: bool) -> str:
+    padding = " " * (size - _visible(text))
+    return text + padding if left else padding + text
+
+
+def _visible(text: str) -> int:
+    return len(re.sub(r"\x1b\[[0-9;]*m", "", text))
+
+
+def _blocks(sizes: list[int], available: int) -> list[list[int]]:
+    blocks: list[list[int]] = [[]]
+    used = 0
+    for i, size in enumerate(sizes):
+        if blocks[-1] and used + size + 2 > available:
+            blocks.append([])
+            used = 0
+        blocks[-1].append(i)
+        used += size + 2
+    return blocks
+
+
+def _pad(table: Table, texts: list[str]) -> list[str]:
+    return [""] * (len(table.columns) - len(texts))
+
+
+def _pipe(fields: list[str]) -> str:
+    return f"| {' | '.join(fields)} |"
+
+
+def _ampersands(fields: list[str]) -> str:
+    return " & ".join(fields) + r" \\"
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "terminal": to_terminal,
+    "markdown": to_markdown,
+    "latex": to_latex,
+    "csv": to_csv,
+    "html": to_html,
+}
+SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv", ".html": "html", ".txt": "terminal"}

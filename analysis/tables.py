@@ -1,0 +1,287 @@
+"""Model × dataset tables as the paper's: mean ± sd, bold when better, marked when worse, best underlined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from lcat_analysis import metrics
+from lcat_analysis.compare import Comparisons
+from lcat_analysis.models import rule_before, written
+from lcat_analysis.select import Selection
+
+MISSING = "–"
+KEY_NAMES = {"lcat.heads": "heads", "lcat.init": "init", "lcat.score_weights": "score weights"}
+
+
+@dataclass
+class Cell:
+    """One field: its text, how it is marked, and the number it is sorted by."""
+
+    text: str
+    mark: str = ""  # better, worse or nothing
+    best: bool = False
+    sort: float | None = None
+
+
+@dataclass
+class Row:
+    labels: tuple[str, ...]
+    cells: list[Cell]
+    rule: bool = False  # a line is drawn above it
+
+
+@dataclass
+class Table:
+    """What a renderer needs; ``data`` is the same content with full precision, for CSV."""
+
+    title: str
+    label_names: list[str]
+    columns: list[str]
+    rows: list[Row]
+    notes: list[str]
+    data: pd.DataFrame
+    header: list[tuple[str, list[str]]] = field(
+        default_factory=list
+    )  # further header rows: a label and its texts
+    left: tuple[str, ...] = ()  # columns of words, aligned to the left
+
+
+@dataclass
+class Summary:
+    """The runs of one model under one condition."""
+
+    mean: float
+    sd: float | None
+    n: int
+    mark: str = ""
+    diverged: int = 0
+
+
+def performance_table(
+    selection: Selection,
+    comparisons: Comparisons | None = None,
+    *,
+    average: bool = False,
+    correction: str = "none",
+    title: str | None = None,
+) -> Table:
+    """The test metric of every model on every dataset.
+
+    With no variants, models are rows and datasets columns, by falling average degree. With variants (heads,
+    initialisation, …) models are columns and each dataset and variant is a row, as in the paper's appendix.
+
+    Args:
+        average: add each model's average over all conditions (over runs, as the paper's initialisation
+            table).
+        correction: which p marks a cell: ``none`` (the paper's plain p) or ``holm``.
+    """
+    outcome = comparisons.outcome(correction) if comparisons else {}
+    conditions = selection.conditions()
+    summaries = {}
+    for model in selection.models:
+        for condition in conditions:
+            values = selection.values(model, condition[0], condition[1:])
+            if len(values):
+                mark = outcome.get((model, *condition), "")
+                summaries[model, condition] = summarise(values.to_numpy(float), mark)
+    averages = None
+    if average:
+        averages = {model: _average(selection, summaries, model, conditions) for model in selection.models}
+    return arrange(
+        summaries,
+        selection.models,
+        conditions,
+        variants=selection.variants,
+        metric=selection.metric,
+        degrees=selection.runs.groupby("dataset")["avg_degree"].first().to_dict(),
+        baselines=comparisons.baselines if comparisons else {},
+        averages=averages,
+        notes=_footer(selection, comparisons, correction, summaries, average),
+        title=title or f"Test {metrics.label(selection.metric)}",
+    )
+
+
+def summarise(values: np.ndarray, mark: str = "") -> Summary:
+    """Mean and sample standard deviation (ddof 1) of the finite values; none of a single run."""
+    finite = values[np.isfinite(values)]
+    mean = float(finite.mean()) if finite.size else math.nan
+    sd = float(finite.std(ddof=1)) if finite.size > 1 else None
+    return Summary(mean, sd, finite.size, mark, values.size - finite.size)
+
+
+def arrange(
+    summaries: Mapping[tuple[str, tuple], Summary],
+    models: Sequence[str],
+    conditions: Sequence[tuple],
+    *,
+    metric: str,
+    title: str,
+    variants: Sequence[str] = (),
+    degrees: Mapping[str, float] | None = None,
+    baselines: Mapping[str, str] | None = None,
+    averages: Mapping[str, Summary | None] | None = None,
+    notes: Sequence[str] = (),
+) -> Table:
+    """Lay out numbers that are given, wherever they come from: our runs or the published tables."""
+    best = _best_models(summaries, models, conditions, metric)
+    cells = {key: _cell(summary, key[0] in best[key[1]]) for key, summary in summaries.items()}
+    columns = [*conditions]
+    if averages:
+        columns.append(("average",))
+        top = _extreme({m: s.mean for m, s in averages.items() if s}, metric)
+        cells |= {(m, ("average",)): _cell(s, m in top) for m, s in averages.items() if s}
+    data = _data(summaries, models, conditions, variants, best)
+    field_of = {(m, c): cells.get((m, c), Cell(MISSING)) for m in models for c in columns}
+    if variants:
+        return _conditions_as_rows(field_of, models, columns, variants, title, notes, data)
+    previous = [None, *models]
+    rows = [
+        Row((written(m),), [field_of[m, c] for c in columns], rule_before(m, before, baselines or {}))
+        for m, before in zip(models, previous, strict=False)
+    ]
+    header = []
+    if degrees and any(math.isfinite(degrees.get(c[0], math.nan)) for c in conditions):
+        header = [("Avg. degree", [_degree(degrees.get(c[0], math.nan)) for c in columns])]
+    return Table(title, ["Model"], [str(c[0]) for c in columns], rows, list(notes), data, header)
+
+
+def _conditions_as_rows(
+    field_of: Mapping[tuple[str, tuple], Cell],
+    models: Sequence[str],
+    conditions: Sequence[tuple],
+    variants: Sequence[str],
+    title: str,
+    notes: Sequence[str],
+    data: pd.DataFrame,
+) -> Table:
+    rows = []
+    for i, condition in enumerate(conditions):
+        labels = tuple(show(value) for value in condition)
+        labels += ("",) * (1 + len(variants) - len(labels))
+        rule = i > 0 and condition[0] != conditions[i - 1][0]
+        rows.append(Row(labels, [field_of[m, condition] for m in models], rule))
+    names = ["Dataset", *(KEY_NAMES.get(key, key) for key in variants)]
+    return Table(title, names, [written(m) for m in models], rows, list(notes), data)
+
+
+def show(value: object) -> str:
+    """A hyperparameter's value as people write it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """``+1.20``, ``−0.30``, ``0.00``, ``+∞``: a real minus, and never −0.00."""
+    if math.isinf(value):
+        return "+∞" if value > 0 else "−∞"
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text.replace("-", "−")
+
+
+def _cell(summary: Summary, best: bool) -> Cell:
+    if not math.isfinite(summary.mean):
+        return Cell("diverged")
+    text = f"{summary.mean:.2f}" if summary.sd is None else f"{summary.mean:.2f} ± {summary.sd:.2f}"
+    return Cell(text, summary.mark, best, summary.mean)
+
+
+def _best_models(
+    summaries: Mapping[tuple[str, tuple], Summary],
+    models: Sequence[str],
+    conditions: Sequence[tuple],
+    metric: str,
+) -> dict[tuple, set[str]]:
+    best = {}
+    for condition in conditions:
+        means = {m: summaries[m, condition].mean for m in models if (m, condition) in summaries}
+        best[condition] = _extreme(means, metric)
+    return best
+
+
+def _extreme(means: Mapping[str, float], metric: str) -> set[str]:
+    """The best, with all that show the same two decimals; nothing is best among one."""
+    finite = {model: round(mean, 2) for model, mean in means.items() if math.isfinite(mean)}
+    if len(finite) < 2:
+        return set()
+    top = min(finite.values()) if metrics.lower_is_better(metric) else max(finite.values())
+    return {model for model, mean in finite.items() if mean == top}
+
+
+def _average(
+    selection: Selection, summaries: Mapping, model: str, conditions: Sequence[tuple]
+) -> Summary | None:
+    """Over all runs of a model; None for a model that lacks a condition, whose average would not compare."""
+    if any((model, condition) not in summaries for condition in conditions):
+        return None
+    runs = selection.runs
+    return summarise(runs.loc[runs["model"] == model, "value"].to_numpy(float))
+
+
+def _degree(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else ""
+
+
+def _data(
+    summaries: Mapping,
+    models: Sequence[str],
+    conditions: Sequence[tuple],
+    variants: Sequence[str],
+    best: Mapping,
+) -> pd.DataFrame:
+    rows = []
+    for model in models:
+        for condition in conditions:
+            if (summary := summaries.get((model, condition))) is None:
+                continue
+            row = {"model": model, **dict(zip(("dataset", *variants), condition, strict=True))}
+            row |= {"mean": summary.mean, "sd": summary.sd, "n": summary.n, "mark": summary.mark}
+            rows.append(row | {"best": model in best[condition]})
+    return pd.DataFrame(rows)
+
+
+def _footer(
+    selection: Selection, comparisons: Comparisons | None, correction: str, summaries: Mapping, average: bool
+) -> list[str]:
+    counts = sorted({summary.n for summary in summaries.values()})
+    n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    splits = selection.runs["split_seed"].nunique()
+    notes = [
+        f"Mean ± sample standard deviation (ddof 1) over n = {n} runs; "
+        + ("one split, shared by all seeds." if splits == 1 else f"{splits} splits, each with every seed.")
+    ]
+    chosen = f"Epoch: best {selection.by} of the run."
+    if selection.over:
+        chosen += f" Configuration over {', '.join(selection.over)}: best mean {selection.by}."
+    notes.append(chosen)
+    if comparisons is not None and len(comparisons.tested):
+        adjusted = (
+            "unadjusted, as the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
+        )
+        notes.append(
+            f"Bold: better than its baseline, ▼: worse (two-sided paired t-test, α = {comparisons.alpha:g}, "
+            f"{adjusted}). Underlined: best mean."
+        )
+        notes.append(
+            "Baselines: "
+            + ", ".join(f"{written(m)} → {written(b)}" for m, b in comparisons.baselines.items())
+        )
+    else:
+        notes.append("Underlined: best mean. No model was tested against a baseline.")
+    if average:
+        notes.append("Average: over all runs of the model, ± their standard deviation.")
+    notes += _incomplete(selection, summaries, counts[-1])
+    return notes
+
+
+def _incomplete(selection: Selection, summaries: Mapping, full: int) -> list[str]:
+    short = []
+    for (model, condition), summary in summaries.items():
+        if summary.n < full:
+            where = " ".join(show(value) for value in condition)
+            diverged = f", {summary.diverged} diverged" if summary.diverged else ""
+            short.append(f"{written(model)} on {where} (n = {summary.n}{diverged})")
+    return [f"Fewer runs: {'; '.join(short)}."] if short else []

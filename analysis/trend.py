@@ -1,0 +1,216 @@
+"""Does the gain grow with the degree? Average degree of a dataset against improvement over the baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from lcat_analysis import figures
+from lcat_analysis.compare import Comparisons
+from lcat_analysis.errors import AnalysisError
+from lcat_analysis.labels import place_labels
+from lcat_analysis.models import default_baselines, model_order, written
+from lcat_analysis.published import published_degrees, published_results
+from lcat_analysis.select import Selection
+from lcat_analysis.tables import MISSING, Cell, Row, Table, signed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass
+class Fit:
+    """Least squares y = intercept + slope · x; p and interval of the slope with HC3 errors."""
+
+    n: int
+    slope: float
+    intercept: float
+    r: float | None
+    p: float | None
+    ci_low: float | None
+    ci_high: float | None
+
+
+@dataclass
+class Trend:
+    """Attributes:
+    points: dataset, avg_degree, model, baseline, group (both scores of a model), difference, ci_low, ci_high.
+    fits: name → Fit, for each pair and, pooled, for each group of several pairs.
+    left_out: what could not be a point, and why.
+    """
+
+    points: pd.DataFrame
+    fits: dict[str, Fit]
+    left_out: list[str]
+
+
+def trend(comparisons: Comparisons, selection: Selection) -> Trend:
+    """The trend in a sweep. Pairs that were refused and datasets of unknown degree are left out and named."""
+    degrees = selection.runs.groupby("dataset")["avg_degree"].first().to_dict()
+    left_out = []
+    rows = []
+    for row in comparisons.table.to_dict("records"):
+        name = f"{written(row['model'])} − {written(row['baseline'])} on {row['dataset']}"
+        if row["verdict"] == "refused":
+            left_out.append(f"{name}: {row['note']}")
+        elif not math.isfinite(degrees.get(row["dataset"], math.nan)):
+            left_out.append(f"{name}: its average degree is not known")
+        else:
+            keys = ("dataset", "model", "baseline", "difference", "ci_low", "ci_high")
+            rows.append({key: row[key] for key in keys} | {"avg_degree": degrees[row["dataset"]]})
+    return _fit_all(rows, left_out)
+
+
+def published_trend(experiment: str = "real") -> Trend:
+    """The same from the paper's published means; their paired differences are not known: no error bars."""
+    table = published_results()
+    means = table[table["experiment"] == experiment].set_index(["name", "dataset"])["mean"]
+    degrees = published_degrees()
+    pairs: Mapping[str, str] = default_baselines(model_order(means.index.get_level_values("name").unique()))
+    rows = []
+    for model, baseline in pairs.items():
+        for dataset in means[model].index:
+            difference = means[model, dataset] - means[baseline, dataset]
+            row = {"dataset": dataset, "model": model, "baseline": baseline, "difference": difference}
+            rows.append(row | {"ci_low": math.nan, "ci_high": math.nan, "avg_degree": degrees[dataset]})
+    return _fit_all(rows, [])
+
+
+def fit_line(x: np.ndarray, y: np.ndarray) -> Fit | None:
+    """OLS with HC3; None with fewer than 3 points or a single degree."""
+    result = _ols(x, y)
+    if result is None:
+        return None
+    low, high = result.conf_int()[1]
+    r = float(np.corrcoef(x, y)[0, 1]) if np.ptp(y) > 0 else None
+    intercept, slope = map(float, result.params)
+    if not _has_interval(x):
+        return Fit(len(x), slope, intercept, r, None, None, None)
+    return Fit(len(x), slope, intercept, r, float(result.pvalues[1]), float(low), float(high))
+
+
+def _ols(x: np.ndarray, y: np.ndarray):
+    import statsmodels.api as sm
+
+    if len(x) < 3 or np.ptp(x) == 0:
+        return None
+    return sm.OLS(y, sm.add_constant(x)).fit(cov_type="HC3", use_t=True)
+
+
+def _has_interval(x: np.ndarray) -> bool:
+    """Whether HC3 exists: it divides by 1 − leverage, which is 0 where one point alone fixes the line."""
+    leverage = 1 / len(x) + (x - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()
+    return bool((leverage < 1 - 1e-8).all())
+
+
+def _fit_all(rows: list[dict], left_out: list[str]) -> Trend:
+    columns = ["dataset", "avg_degree", "model", "baseline", "difference", "ci_low", "ci_high"]
+    points = pd.DataFrame(rows, columns=columns)
+    if points.empty:
+        raise AnalysisError(
+            "no pair of models with known average degree: there is nothing to draw a trend through"
+        )
+    points["group"] = [f"{written(m.removesuffix('v2'))} − {written(b.removesuffix('v2'))}"
+                       for m, b in zip(points["model"], points["baseline"], strict=True)]  # fmt: skip
+    points["pair"] = [
+        f"{written(m)} − {written(b)}" for m, b in zip(points["model"], points["baseline"], strict=True)
+    ]
+    fits = {}
+    for group, members in points.groupby("group", sort=False):
+        for pair, own in members.groupby("pair", sort=False):
+            fits[pair] = fit_line(own["avg_degree"].to_numpy(float), own["difference"].to_numpy(float))
+        if members["pair"].nunique() > 1:
+            pooled = fit_line(members["avg_degree"].to_numpy(float), members["difference"].to_numpy(float))
+            fits[f"{group}, both scores"] = pooled
+    return Trend(points, {name: fit for name, fit in fits.items() if fit}, left_out)
+
+
+def trend_table(found: Trend) -> Table:
+    """Slopes and intervals, in points per neighbour."""
+    columns = ["n", "Slope", "95 % CI", "Intercept", "r", "p"]
+    rows = [Row((name,), _fit_cells(fit)) for name, fit in found.fits.items()]
+    notes = [
+        "Improvement in points against average degree (edges / nodes): ordinary least squares; interval and "
+        "p of the slope with HC3 errors. Pooled lines count a dataset once per score.",
+    ]
+    if not rows:
+        notes.append("No line: a fit needs at least 3 points of different degrees.")
+    notes += [f"Left out: {text}." for text in found.left_out]
+    data = pd.DataFrame([{"line": name, **vars(fit)} for name, fit in found.fits.items()])
+    return Table("Degree trend", ["Line"], columns, rows, notes, data)
+
+
+def _fit_cells(fit: Fit) -> list[Cell]:
+    interval = MISSING if fit.ci_low is None else f"[{signed(fit.ci_low, 4)}, {signed(fit.ci_high, 4)}]"
+    p = MISSING if fit.p is None else "<0.001" if fit.p < 0.001 else f"{fit.p:.3f}"
+    return [
+        Cell(str(fit.n), sort=fit.n),
+        Cell(signed(fit.slope, 4), sort=fit.slope),
+        Cell(interval, sort=fit.ci_low),
+        Cell(signed(fit.intercept), sort=fit.intercept),
+        Cell(MISSING if fit.r is None else f"{fit.r:.2f}", sort=fit.r),
+        Cell(p, sort=fit.p),
+    ]
+
+
+def trend_figure(found: Trend) -> Figure:
+    """A panel per model: a point a dataset and score, the pooled line dashed, its 95 % band."""
+    groups = list(dict.fromkeys(found.points["group"]))
+    rows, columns = figures.grid_size(len(groups), 2)
+    width = figures.PAGE if columns > 1 else figures.COLUMN * 1.3
+    with figures.styled():
+        figure, axes = figures.new_figure(width, 2.9 * rows, rows, columns, sharey=True)
+        for ax, group in zip(axes, groups, strict=False):
+            _draw_group(ax, found.points[found.points["group"] == group], group)
+        for ax in axes[len(groups) :]:
+            ax.remove()
+        figure.supxlabel("average degree", fontsize=8)
+        figure.supylabel("improvement (points)", fontsize=8)
+        figure.canvas.draw()
+        for ax, group in zip(axes, groups, strict=False):
+            _name_points(ax, found.points[found.points["group"] == group])
+    return figure
+
+
+def _draw_group(ax: Axes, points: pd.DataFrame, group: str) -> None:
+    ax.axhline(0, color=figures.FAINT, lw=0.6, zorder=0)
+    for pair, own in points.groupby("pair", sort=False):
+        style = figures.look(own["model"].iloc[0])
+        x, y = own["avg_degree"], own["difference"]
+        if own["ci_low"].notna().any():
+            bars = [y - own["ci_low"], own["ci_high"] - y]
+            ax.errorbar(x, y, yerr=bars, fmt="none", ecolor=style["color"], elinewidth=0.7, alpha=0.6)
+        style.pop("linestyle")
+        ax.plot(x, y, linestyle="none", label=figures.plain(pair), **style)
+    x, y = points["avg_degree"].to_numpy(float), points["difference"].to_numpy(float)
+    result = _ols(x, y)
+    if result is not None:
+        grid = np.linspace(x.min(), x.max(), 60)
+        line = result.get_prediction(np.column_stack([np.ones_like(grid), grid])).summary_frame(alpha=0.05)
+        ax.plot(grid, line["mean"], color=figures.INK, lw=1, ls=(0, (4, 3)), zorder=1, gid="fit")
+        if _has_interval(x):
+            ax.fill_between(
+                grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0
+            )
+    span = max(np.ptp(x), 1)
+    ax.set_xlim(x.min() - 0.08 * span, x.max() + 0.42 * span)
+    ax.margins(y=0.16)
+    ax.legend(loc="upper left", handletextpad=0.3)
+
+
+def _name_points(ax: Axes, points: pd.DataFrame) -> None:
+    """One name a dataset, at its higher point."""
+    top = points.loc[points.groupby("dataset")["difference"].idxmax()].sort_values(
+        "avg_degree", ascending=False
+    )
+    anchors = list(zip(top["avg_degree"], top["difference"], strict=True))
+    obstacles = list(zip(points["avg_degree"], points["difference"], strict=True))
+    fitted = [xy for line in ax.lines if line.get_gid() == "fit" for xy in line.get_xydata()]
+    names = [figures.plain(name) for name in top["dataset"]]
+    place_labels(ax, anchors, names, obstacles, fitted, fontsize=6, color=figures.INK)

@@ -1,0 +1,46 @@
+"""`lcat compare`: paired tests of every model against its baseline."""
+
+from __future__ import annotations
+
+import argparse
+
+from lcat_run.errors import UserError
+from lcat_run.results_arguments import (
+    TABLE_FORMATS,
+    add_output,
+    add_results,
+    add_tests,
+    compare_models,
+    emit_table,
+    load_and_select,
+    reported_errors,
+)
+
+HELP = "test every model against its baseline: paired t-test, interval, Holm, Wilcoxon, effect size, verdict"
+EXAMPLES = """\
+  lcat compare real
+  lcat compare real --baseline lcat=gcn --margin 0.3
+  lcat compare real --family dataset --format csv -o tests.csv"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_results(parser)
+    add_output(parser, TABLE_FORMATS, "terminal; a directory gets markdown")
+    add_tests(parser)
+    parser.add_argument(
+        "--family",
+        choices=("all", "dataset", "model"),
+        default="all",
+        help="the tests that Holm's correction runs over (default: all)",
+    )
+
+
+def execute(args: argparse.Namespace) -> None:
+    with reported_errors():
+        from lcat_analysis.comparison_table import comparison_table, refusals
+
+        results, selection = load_and_select(args)
+        comparisons = compare_models(args, results, selection, strict=True, family=args.family)
+        if comparisons.tested.empty:
+            raise UserError("no pair could be tested. " + " ".join(refusals(comparisons)))
+        emit_table(comparison_table(comparisons), args, "compare")

@@ -1,0 +1,83 @@
+"""`lcat plot`: the figures, one or all that the results allow."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lcat_run.errors import UserError, nearest
+from lcat_run.results_arguments import (
+    FIGURE_FORMATS,
+    add_output,
+    add_results,
+    load_and_select,
+    reported_errors,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from lcat_analysis.select import Selection
+
+KINDS = {
+    "lambdas": "λ1 and λ2 over training, a panel a layer (needs --dataset when there are several)",
+    "distribution": "where λ1 and λ2 ended",
+    "curves": "the metric over training",
+    "noise": "the metric against the level of noise",
+    "csbm": "the synthetic experiments, with the two thresholds",
+    "paper": "a heat map of ours minus the published numbers",
+}
+HELP = "draw a figure: " + ", ".join(KINDS)
+EXAMPLES = """\
+  lcat plot real lambdas --dataset Cora
+  lcat plot real curves -o figures/curves.pdf
+  lcat plot csbm csbm -o figures --format svg"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_results(parser)
+    listed = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
+    parser.add_argument("kind", metavar="KIND", choices=list(KINDS), help=listed)
+    add_output(parser, FIGURE_FORMATS, "all three, into . or the directory of -o")
+    parser.add_argument("--dataset", action="append", help="only this dataset (may be repeated)")
+    parser.add_argument(
+        "--split", choices=("train", "val", "test"), default="test", help="for curves (default test)"
+    )
+
+
+def execute(args: argparse.Namespace) -> None:
+    with reported_errors():
+        from lcat_analysis.figures import save
+
+        _, selection = load_and_select(args)
+        _check_datasets(args.dataset or [], selection)
+        formats = (args.format,) if args.format else FIGURE_FORMATS
+        for path in save(_draw(args, selection), args.output or Path(), args.kind, formats):
+            print(f"wrote {path}")
+
+
+def _draw(args: argparse.Namespace, selection: Selection) -> Figure:
+    from lcat_analysis import csbm, curves, lambdas, noise, paper
+
+    if args.kind == "lambdas":
+        datasets = args.dataset or list(lambdas.learned_runs(selection)["dataset"].unique())
+        if len(datasets) != 1:
+            raise UserError(f"expected --dataset with one of {', '.join(map(str, selection.datasets))}")
+        return lambdas.evolution_figure(selection, datasets[0])
+    if args.kind == "curves":
+        return curves.curves_figure(selection, args.dataset, args.split)
+    if args.kind == "csbm":
+        return csbm.csbm_figure(csbm.csbm_table(selection), csbm.csbm_data(selection))
+    if args.kind == "paper":
+        return paper.paper_figure(paper.beside_paper(selection), selection)
+    return {"distribution": lambdas.distribution_figure, "noise": noise.noise_figure}[args.kind](selection)
+
+
+def _check_datasets(names: list[str], selection: Selection) -> None:
+    for name in names:
+        if name not in selection.datasets:
+            known = ", ".join(selection.datasets)
+            raise UserError(
+                f"no run on {name!r}: the datasets are {known}{nearest(name, selection.datasets)}"
+            )

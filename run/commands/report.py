@@ -1,0 +1,44 @@
+"""`lcat report`: everything that the results allow, in one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lcat_run.results_arguments import add_results, find_results, reported_errors
+
+HELP = "write one self-contained HTML file with tables, tests, trend, λ, curves, status and configuration"
+EXAMPLES = """\
+  lcat report real                       # results/real/report.html
+  lcat report results/real -o talk.html
+  lcat report real --metric auc --margin 0.3"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_results(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        type=Path,
+        help="a file, or a directory (default: RESULTS/report.html)",
+    )
+    parser.add_argument("--format", choices=("html",), default="html", help="html is the only one")
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=0.5,
+        help="differences up to this many points are equivalent (default 0.5)",
+    )
+
+
+def execute(args: argparse.Namespace) -> None:
+    with reported_errors():
+        from lcat_analysis.load import load
+        from lcat_analysis.report import write_report
+
+        folder = find_results(args.results)
+        target = args.output or folder
+        target = target if target.suffix and not target.is_dir() else target / "report.html"
+        write_report(load(folder), target, metric=args.metric, over=args.over, margin=args.margin)
+        print(f"wrote {target}")

@@ -1,0 +1,45 @@
+"""`lcat table`: model × dataset, as the paper's tables."""
+
+from __future__ import annotations
+
+import argparse
+
+from lcat_run.results_arguments import (
+    TABLE_FORMATS,
+    add_output,
+    add_results,
+    add_tests,
+    compare_models,
+    emit_table,
+    load_and_select,
+    reported_errors,
+)
+
+HELP = "print the accuracy table of a sweep: mean ± sd, better in bold, worse marked, best underlined"
+EXAMPLES = """\
+  lcat table real
+  lcat table results/real --format latex -o tables/real.tex
+  lcat table real --metric auc --average --correction holm"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_results(parser)
+    add_output(parser, TABLE_FORMATS, "terminal; a directory gets markdown")
+    add_tests(parser)
+    parser.add_argument("--average", action="store_true", help="add each model's average over all conditions")
+    parser.add_argument(
+        "--correction",
+        choices=("none", "holm"),
+        default="none",
+        help="which p marks a cell: the plain one, as the paper (default), or Holm's",
+    )
+
+
+def execute(args: argparse.Namespace) -> None:
+    with reported_errors():
+        from lcat_analysis.tables import performance_table
+
+        results, selection = load_and_select(args)
+        comparisons = compare_models(args, results, selection, strict=bool(args.baseline))
+        table = performance_table(selection, comparisons, average=args.average, correction=args.correction)
+        emit_table(table, args, "table")

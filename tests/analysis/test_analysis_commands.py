@@ -1,0 +1,128 @@
+"""`lcat table | compare | trend | plot | report`, through the command line."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from fake_results import FakeSweep, write_sweep
+
+from lcat_run.cli import main
+
+
+@pytest.fixture
+def workplace(sweep_folder: Path, tmp_path: Path, monkeypatch) -> Path:
+    """A directory where ./results holds the sweep ``real``."""
+    (tmp_path / "results").symlink_to(sweep_folder.parent)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_table_is_printed_for_a_sweeps_name(workplace, capsys):
+    assert main(["table", "real"]) == 0
+    assert "Test accuracy (%)" in capsys.readouterr().out
+
+
+def test_a_table_is_printed_for_a_directory(sweep_folder, capsys):
+    assert main(["table", str(sweep_folder)]) == 0
+    assert "L-CAT" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("t.md", "**Test"), ("t.tex", "% needs"), ("t.csv", "model,dataset")]
+)
+def test_the_suffix_of_the_output_is_its_format(workplace, name, start):
+    assert main(["table", "real", "-o", f"new/{name}"]) == 0
+    assert Path("new", name).read_text().startswith(start)
+
+
+def test_a_directory_gets_a_file_of_the_asked_format(workplace):
+    assert main(["compare", "real", "-o", "out", "--format", "csv"]) == 0
+    rows = list(csv.DictReader(Path("out/compare.csv").read_text().splitlines()))
+    assert {row["verdict"] for row in rows} <= {"better", "worse", "equivalent", "undetermined"}
+    assert len(rows) == 8
+
+
+def test_a_baseline_can_be_named(workplace, capsys):
+    assert main(["compare", "real", "--baseline", "lcat=gcn"]) == 0
+    assert "L-CAT − GCN" in capsys.readouterr().out
+
+
+def test_the_trend_of_the_paper_is_printed_and_drawn(workplace, capsys):
+    assert main(["trend", "--published", "-o", "trend.pdf"]) == 0
+    assert "+0.0302" in capsys.readouterr().out
+    assert Path("trend.pdf").exists()
+
+
+def test_the_trend_of_a_sweep_is_drawn_in_all_formats(workplace):
+    assert main(["trend", "real", "-o", "figures"]) == 0
+    assert sorted(p.name for p in Path("figures").iterdir()) == ["trend.pdf", "trend.png", "trend.svg"]
+
+
+@pytest.mark.parametrize("kind", ["distribution", "curves", "paper"])
+def test_a_figure_is_drawn(workplace, kind):
+    assert main(["plot", "real", kind, "-o", "f", "--format", "svg"]) == 0
+    assert [p.name for p in Path("f").iterdir()] == [f"{kind}.svg"]
+
+
+def test_lambda_over_training_is_drawn_for_one_dataset(workplace):
+    assert main(["plot", "real", "lambdas", "--dataset", "Cora", "-o", "l.png"]) == 0
+    assert Path("l.png").exists()
+
+
+def test_the_report_goes_beside_the_results_or_where_asked(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat", "cat"), datasets=("Cora",), seeds=2, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    assert main(["report", str(folder)]) == 0
+    assert (folder / "report.html").exists()
+    assert capsys.readouterr().out == f"wrote {folder / 'report.html'}\n"
+    assert main(["report", str(folder), "-o", str(tmp_path / "talk.html")]) == 0
+    assert (tmp_path / "talk.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["table", "rael"],
+            "'rael' is neither a directory nor a sweep under ./results (there are real); did you mean",
+        ),
+        (["table", "real", "--metric", "acuracy"], "unknown metric 'acuracy'"),
+        (["table", "empty"], "no runs in empty: expected"),
+        (["report", "empty"], "no runs in empty: expected"),
+        (["compare", "real", "--baseline", "cat=gatt"], "the baseline of 'cat', 'gatt', has no finished run"),
+        (["compare", "real", "--baseline", "cat"], "--baseline expects MODEL=BASELINE"),
+        (["compare", "real", "--alpha", "2"], "alpha must lie between 0 and 1"),
+        (["table", "real", "-o", "t.doc"], "cannot tell the format of t.doc"),
+        (["table", "real", "-o", "file/t.md"], "file: File exists"),
+        (["report", "real", "-o", "file/r.html"], "file: File exists"),
+        (["trend"], "expected either RESULTS or --published"),
+        (["plot", "real", "noise"], "no level of noise varies"),
+        (["plot", "real", "csbm"], "not a CSBM sweep"),
+        (["plot", "real", "curves", "--dataset", "Coar"], "no run on 'Coar': the datasets are"),
+        (["plot", "real", "curves", "-o", "c.jpg"], "cannot write c.jpg"),
+    ],
+)
+def test_a_mistake_ends_with_status_2_and_one_message(workplace, capsys, arguments, message):
+    Path("empty").mkdir()
+    Path("file").touch()
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"lcat {arguments[0]}: {message}")
+    assert captured.err.count("\n") == 1
+
+
+def test_pairs_that_cannot_be_tested_end_with_status_2_naming_why(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat", "cat"), datasets=("Cora",), seeds=1, axes={}, over=(), histories=False)
+    assert main(["compare", str(write_sweep(tmp_path, sweep))]) == 2
+    assert "only seed 0: a paired test needs at least 2 seeds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["table", "compare", "trend", "plot", "report"])
+def test_help_shows_an_example(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert f"  lcat {command} " in capsys.readouterr().out

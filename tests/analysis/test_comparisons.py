@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_results import FakeSweep, write_sweep
+
+from lcat_analysis.compare import compare
+from lcat_analysis.comparison_table import comparison_table
+from lcat_analysis.errors import AnalysisError
+from lcat_analysis.load import load
+from lcat_analysis.paired import paired_test
+from lcat_analysis.select import select
+
+
+def sweep_with(tmp_path: Path, accuracies: dict[str, list[float | None]], **options):
+    """A sweep on one dataset with these test accuracies by seed."""
+    seeds = max(map(len, accuracies.values()))
+    sweep = FakeSweep(
+        models=tuple(accuracies), datasets=("Cora",), seeds=seeds, axes={}, over=(), histories=False
+    )
+    folder = write_sweep(tmp_path, sweep)
+    for path in folder.glob("runs/*/result.json"):
+        result = json.loads(path.read_text())
+        values = accuracies[result["model"]]
+        if result["seed"] >= len(values):
+            path.unlink()
+            continue
+        result["test"]["accuracy"] = values[result["seed"]]
+        path.write_text(json.dumps(result))
+    return compare(select(load(folder)), **options)
+
+
+def only(comparisons) -> dict:
+    (row,) = comparisons.table.to_dict("records")
+    return row
+
+
+def test_each_model_is_tested_against_its_baseline_on_the_same_seeds(selection, comparisons):
+    row = comparisons.table.query("model == 'cat' and dataset == 'Cora'").iloc[0]
+    expected = paired_test(selection.values("cat", "Cora"), selection.values("gat", "Cora"))
+    assert (row["difference"], row["p"]) == pytest.approx((expected.difference, expected.p))
+    assert len(comparisons.table) == 2 * 4
+
+
+def test_pairs_follow_the_seed_not_the_order_of_files(tmp_path):
+    gat = [0.70, 0.80, 0.90, 0.75]
+    cat = [value + 0.01 + 0.001 * i for i, value in enumerate(gat)]
+    row = only(sweep_with(tmp_path, {"gat": gat, "cat": cat}))
+    assert row["difference"] == pytest.approx(1.15)
+    assert row["sd"] == pytest.approx(np.std([1.0, 1.1, 1.2, 1.3], ddof=1))
+
+
+def test_holm_multiplies_the_sorted_p_values_and_keeps_them_rising(comparisons):
+    p = comparisons.table["p"].to_numpy(float)
+    order = np.argsort(p)
+    factors = np.arange(len(p), 0, -1)
+    expected = np.empty_like(p)
+    expected[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1)
+    assert comparisons.table["p_holm"].to_numpy(float) == pytest.approx(expected)
+
+
+def test_the_family_of_holm_can_be_a_dataset(results, selection):
+    found = compare(selection, results.grid["compare"], family="dataset").table
+    for _, group in found.groupby("dataset"):
+        assert group["p_holm"].min() == pytest.approx(min(1, 2 * group["p"].min()))
+
+
+def test_a_clear_gain_is_better_and_its_mirror_worse(tmp_path):
+    gat = [0.70, 0.71, 0.72, 0.73, 0.74]
+    cat = [0.75, 0.755, 0.77, 0.78, 0.791]
+    assert only(sweep_with(tmp_path / "a", {"gat": gat, "cat": cat}))["verdict"] == "better"
+    assert only(sweep_with(tmp_path / "b", {"gat": cat, "cat": gat}))["verdict"] == "worse"
+
+
+def test_a_small_difference_with_little_spread_is_equivalent(tmp_path):
+    gat = [0.700, 0.710, 0.720, 0.730]
+    cat = [0.701, 0.709, 0.7205, 0.7301]
+    assert only(sweep_with(tmp_path, {"gat": gat, "cat": cat}))["verdict"] == "equivalent"
+
+
+def test_a_difference_that_the_seeds_cannot_tell_is_undetermined(tmp_path):
+    gat = [0.70, 0.74, 0.66]
+    cat = [0.75, 0.70, 0.73]
+    assert only(sweep_with(tmp_path, {"gat": gat, "cat": cat}))["verdict"] == "undetermined"
+
+
+def test_a_significant_difference_within_the_margin_is_better_and_says_so(tmp_path):
+    gat = [0.700, 0.710, 0.720, 0.730, 0.740]
+    cat = [0.7011, 0.7112, 0.7211, 0.7312, 0.7411]
+    row = only(sweep_with(tmp_path, {"gat": gat, "cat": cat}))
+    assert (row["verdict"], row["note"]) == ("better", "though within ±0.5")
+
+
+def test_two_equal_gains_do_not_prove_anything(tmp_path):
+    row = only(sweep_with(tmp_path, {"gat": [0.70, 0.71], "cat": [0.72, 0.73]}))
+    assert (row["verdict"], row["p"]) == ("undetermined", 0.5)
+    assert "every difference is the same" in row["note"]
+
+
+def test_for_a_loss_lower_is_better(tmp_path):
+    sweep = FakeSweep(models=("gat", "cat"), datasets=("Cora",), seeds=5, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    for path in folder.glob("runs/*/result.json"):
+        result = json.loads(path.read_text())
+        result["test"]["loss"] = (0.5 if result["model"] == "gat" else 0.1) + 0.01 * result["seed"] ** 2
+        result["test"]["loss"] += 0.001 * result["seed"] * (result["model"] == "cat")
+        path.write_text(json.dumps(result))
+    comparisons = compare(select(load(folder), "loss"))
+    assert only(comparisons)["verdict"] == "better"
+    assert comparisons.outcome() == {("cat", "Cora"): "better"}
+
+
+def test_unequal_seeds_are_refused_naming_what_is_missing(tmp_path):
+    row = only(sweep_with(tmp_path, {"gat": [0.7, 0.71, 0.72, 0.73], "cat": [0.7, 0.75]}))
+    assert (row["verdict"], row["note"]) == ("refused", "CAT lacks seeds 2, 3")
+
+
+def test_a_diverged_run_counts_as_missing(tmp_path):
+    row = only(sweep_with(tmp_path, {"gat": [0.7, 0.71, 0.72], "cat": [0.7, None, 0.75]}))
+    assert (row["verdict"], row["note"]) == ("refused", "CAT lacks seed 1")
+
+
+def test_a_seed_that_diverged_in_both_models_is_refused_too(tmp_path):
+    row = only(sweep_with(tmp_path, {"gat": [0.7, None, 0.72], "cat": [0.7, None, 0.75]}))
+    assert (row["verdict"], row["note"]) == ("refused", "both models diverged on seed 1")
+
+
+def test_one_seed_is_refused(tmp_path):
+    row = only(sweep_with(tmp_path, {"gat": [0.7], "cat": [0.75]}))
+    assert (row["verdict"], row["note"]) == ("refused", "only seed 0: a paired test needs at least 2 seeds")
+
+
+def test_missing_seeds_are_named_with_their_split(tmp_path):
+    sweep = FakeSweep(
+        models=("gat", "cat"),
+        datasets=("Cora",),
+        seeds=2,
+        split_seeds=(0, 1),
+        axes={},
+        over=(),
+        histories=False,
+    )
+    folder = write_sweep(tmp_path, sweep)
+    lost = load(folder).runs.query("model == 'gat' and split_seed == 1 and seed == 0")
+    Path(lost["path"].iloc[0], "result.json").unlink()
+    assert only(compare(select(load(folder))))["note"] == "GAT lacks seed 0 of split 1"
+
+
+def test_no_table_shows_a_value_that_is_not_a_number(tmp_path):
+    for name, values in {"one": [0.7], "same": [0.7, 0.7], "tied": [0.71, 0.69, 0.7]}.items():
+        found = sweep_with(tmp_path / name, {"gat": [0.7] * len(values), "cat": values})
+        texts = [cell.text for row in comparison_table(found).rows for cell in row.cells]
+        assert not any("nan" in text.lower() for text in texts)
+
+
+def test_model_and_baseline_share_the_number_of_heads(tmp_path):
+    sweep = FakeSweep(
+        models=("gat", "cat"), datasets=("Cora",), seeds=3, histories=False, over=(), match=("lcat.heads",),
+        axes={"lcat.heads": [1, 8]},
+    )  # fmt: skip
+    selection = select(load(write_sweep(tmp_path, sweep)))
+    row = compare(selection).table.query("`lcat.heads` == 8").iloc[0]
+    expected = selection.values("cat", "Cora", (8,)) - selection.values("gat", "Cora", (8,))
+    assert row["difference"] == pytest.approx(expected.mean())
+
+
+def heads_sweep(tmp_path: Path, match: tuple[str, ...], asked: bool):
+    """cat with 1 and 8 heads; gcn with 8 heads either not asked for, or asked for and not finished."""
+    sweep = FakeSweep(
+        models=("gcn", "cat"), datasets=("Cora",), seeds=3, histories=False, over=(), match=match,
+        axes={"lcat.heads": [1, 8]},
+    )  # fmt: skip
+    folder = write_sweep(tmp_path, sweep)
+    for path in load(folder).runs.query("model == 'gcn' and `lcat.heads` == 8")["path"]:
+        Path(path, "result.json").unlink()
+    if not asked:
+        (folder / "runs.jsonl").unlink()
+    return compare(select(load(folder)), {"cat": "gcn"}).table.set_index("lcat.heads")
+
+
+def test_a_baseline_with_a_single_variant_serves_all_and_says_so(tmp_path):
+    table = heads_sweep(tmp_path, (), asked=False)
+    assert "refused" not in set(table["verdict"])
+    assert table.loc[8, "note"] == "baseline with lcat.heads = 1"
+
+
+def test_a_declared_match_forbids_a_baseline_with_other_heads(tmp_path):
+    table = heads_sweep(tmp_path, ("lcat.heads",), asked=False)
+    assert (table.loc[8, "verdict"], table.loc[8, "note"]) == (
+        "refused",
+        "GCN has no finished run on Cora with lcat.heads = 8",
+    )
+    assert table.loc[1, "verdict"] != "refused"
+
+
+def test_a_baseline_that_is_not_finished_is_not_replaced_by_another_variant(tmp_path):
+    assert heads_sweep(tmp_path, (), asked=True).loc[8, "verdict"] == "refused"
+
+
+def test_a_missing_baseline_is_an_error_with_the_nearest_name(selection):
+    with pytest.raises(
+        AnalysisError, match=r"the baseline of 'cat', 'gatt', has no finished run.*did you mean"
+    ):
+        compare(selection, {"cat": "gatt"})
+
+
+def test_without_a_declaration_the_papers_pairs_are_used(selection):
+    assert compare(selection).baselines == {"cat": "gat", "lcat": "gat"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0}, "alpha must lie between 0 and 1"),
+        ({"margin": 0}, "the margin must be positive"),
+        ({"family": "al"}, "unknown family 'al': expected .*did you mean 'all'"),
+    ],
+)
+def test_bad_settings_are_refused(selection, options, message):
+    with pytest.raises(AnalysisError, match=message):
+        compare(selection, **options)

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fake_results import FakeSweep, fail_run, invent_result, write_sweep
+
+from lcat_analysis.errors import AnalysisError
+from lcat_analysis.history import read_history, read_lambdas
+from lcat_analysis.load import load
+
+SMALL = FakeSweep(models=("gat", "cat"), datasets=("Cora",), seeds=3, histories=False, axes={}, over=())
+
+
+def test_every_finished_run_is_a_row_with_its_metrics_and_hyperparameters(results):
+    assert len(results.runs) == 5 * 4 * 2 * 4
+    row = results.runs.iloc[0]
+    result = json.loads(Path(row["path"], "result.json").read_text())
+    assert row["test.accuracy"] == result["test"]["accuracy"]
+    assert row["val.loss"] == result["val"]["loss"]
+    assert row["optim.base_lr"] == result["params"]["optim.base_lr"]
+    assert (row["dataset"], row["avg_degree"]) == (result["dataset"]["name"], result["dataset"]["avg_degree"])
+
+
+def test_runs_without_a_result_are_named_with_their_reason(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    failed, unfinished, started, broken, missing = sorted((folder / "runs").iterdir())[:5]
+    fail_run(failed, "RuntimeError: out of memory", attempts=3)
+    (unfinished / "result.json").unlink()
+    (unfinished / "checkpoint.pt").touch()
+    (started / "result.json").unlink()
+    (broken / "result.json").write_text('{"schema": 1, "run_id"')
+    shutil.rmtree(missing)
+    results = load(folder)
+    problems = results.problems.set_index("run_id")
+    assert problems["state"].to_dict() == {
+        failed.name: "failed",
+        unfinished.name: "unfinished",
+        started.name: "unfinished",
+        broken.name: "broken",
+        missing.name: "missing",
+    }
+    assert problems.loc[failed.name, "detail"] == "RuntimeError: out of memory (3 attempts)"
+    assert results.counts() == {"done": 1, "unfinished": 2, "failed": 1, "broken": 1, "missing": 1}
+    assert results.sweeps[0].expected == 6
+
+
+def test_missing_runs_are_not_guessed_without_a_list_of_runs(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    shutil.rmtree(sorted((folder / "runs").iterdir())[0])
+    (folder / "runs.jsonl").unlink()
+    assert load(folder).counts() == {"done": 5}
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "3", '"x"', '{"run_id": "a"}', '{"run_id": "a", "model": "b", "dataset": 3}']
+)
+def test_a_result_of_another_shape_is_a_broken_run(tmp_path, text):
+    folder = write_sweep(tmp_path, SMALL)
+    (sorted((folder / "runs").iterdir())[0] / "result.json").write_text(text)
+    assert load(folder).counts() == {"done": 5, "broken": 1}
+
+
+def test_a_run_whose_metric_is_not_a_number_is_listed_as_diverged_and_kept(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    path = sorted((folder / "runs").iterdir())[0] / "result.json"
+    result = json.loads(path.read_text())
+    result["test"]["accuracy"] = None
+    path.write_text(json.dumps(result))
+    results = load(folder)
+    assert results.counts() == {"done": 6, "diverged": 1}
+    assert results.problems.iloc[0]["detail"] == "not a number: test.accuracy"
+    assert math.isnan(results.runs.set_index("run_id").loc[result["run_id"], "test.accuracy"])
+
+
+def test_a_folder_of_sweeps_is_read_as_one(tmp_path):
+    write_sweep(tmp_path, SMALL)
+    write_sweep(
+        tmp_path, FakeSweep(name="more", models=("gat",), datasets=("GitHub",), seeds=2, axes={}, over=())
+    )
+    results = load(tmp_path)
+    assert results.runs["sweep"].value_counts().to_dict() == {"real": 6, "more": 2}
+
+
+def test_the_same_run_in_two_folders_is_refused(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    shutil.copytree(folder, tmp_path / "copy")
+    with pytest.raises(AnalysisError, match=r"the same run, .*, is in two folders: .*copy.* and .*real"):
+        load(tmp_path)
+
+
+def test_an_empty_folder_is_an_error_that_says_what_was_expected(tmp_path):
+    with pytest.raises(AnalysisError, match=r"no runs in .*: expected runs/<run id>/result.json"):
+        load(tmp_path)
+
+
+def test_a_missing_folder_is_an_error(tmp_path):
+    with pytest.raises(AnalysisError, match=r"is missing"):
+        load(tmp_path / "nowhere")
+
+
+def test_a_grid_that_is_not_yaml_is_an_error_that_names_the_file(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    (folder / "grid.yaml").write_text("models: [")
+    with pytest.raises(AnalysisError, match=r"grid.yaml is not valid YAML"):
+        load(folder)
+
+
+def test_runs_of_an_earlier_version_of_the_grid_are_left_out_and_named(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+    lines[0]["in_grid"] = False
+    (folder / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    results = load(folder)
+    assert results.counts() == {"done": 5, "superseded": 1}
+    assert lines[0]["run_id"] not in set(results.runs["run_id"])
+    assert results.sweeps[0].expected == 5
+
+
+def test_an_axis_of_mappings_stands_for_the_keys_it_sets(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    text = (folder / "grid.yaml").read_text().split("axes:")[0]
+    text += "axes: {size: [{gnn.dim_inner: 32, lcat.heads: 4}, {gnn.dim_inner: 8, lcat.heads: 1}]}\n"
+    (folder / "grid.yaml").write_text(text + "select: {over: [size]}\nmatch: [size, optim.base_lr]\n")
+    grid = load(folder).grid
+    assert grid["select"]["over"] == ["gnn.dim_inner", "lcat.heads"]
+    assert grid["match"] == ["gnn.dim_inner", "lcat.heads", "optim.base_lr"]
+
+
+def test_a_sweep_json_that_cannot_be_read_is_named(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    (folder / "sweep.json").write_text('{"created": ')
+    with pytest.raises(AnalysisError, match=r"sweep.json is not valid"):
+        load(folder)
+
+
+def test_a_list_of_runs_that_cannot_be_read_is_named_with_its_line(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    (folder / "runs.jsonl").write_text('{"run_id": "a"}\n{"run')
+    with pytest.raises(AnalysisError, match=r"runs.jsonl, line 2: expected a JSON object"):
+        load(folder)
+
+
+def test_a_lambda_table_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "lambdas.csv").write_text("")
+    with pytest.raises(AnalysisError, match=r"lambdas.csv is not a table of λ"):
+        read_lambdas(tmp_path)
+
+
+def test_histories_are_read_when_asked_for(results):
+    runs = results.runs.set_index("model")
+    path = runs.loc["lcat", "path"].iloc[0]
+    assert list(read_history(path, "test")["epoch"]) == list(range(12))
+    assert set(read_lambdas(path)["layer"]) == {0, 1, 2, 3}
+    assert read_lambdas(runs.loc["cat", "path"].iloc[0]).empty
+
+
+def test_ten_thousand_runs_load_in_under_ten_seconds(tmp_path):
+    folder = tmp_path / "big"
+    sweep = FakeSweep(histories=False)
+    for i in range(10_000):
+        run = folder / "runs" / f"r{i}"
+        run.mkdir(parents=True)
+        if i == 0:
+            result = invent_result(sweep, "lcat", "Cora", {"optim.base_lr": 0.01}, 0, 0)
+        (run / "result.json").write_text(json.dumps(result | {"run_id": f"r{i}", "seed": i}))
+    begin = time.perf_counter()
+    results = load(folder)
+    assert len(results.runs) == 10_000
+    assert time.perf_counter() - begin < 10
+
+
+def test_importing_the_package_brings_no_torch_matplotlib_or_statsmodels():
+    code = (
+        "import sys, lcat_analysis.load, lcat_analysis.compare, lcat_analysis.report, lcat_analysis.trend;"
+        "print([m for m in ('torch', 'matplotlib', 'statsmodels', 'jinja2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+from fake_results import write_graphgym_run
+
+from lcat_analysis.load import load
+from lcat_analysis.select import select
+
+
+def test_a_stock_tree_is_read_at_the_best_validation_epoch(tmp_path):
+    write_graphgym_run(tmp_path / "gat-run", "gatconv", "Cora", seeds=2)
+    runs = load(tmp_path).runs
+    assert list(runs["seed"]) == [0, 1]
+    assert list(runs["model"]) == ["gatconv", "gatconv"]
+    # Not epoch 0, whose untrained check row has the highest accuracy; not epoch 3, best on the test set.
+    assert list(runs["best_epoch"]) == [2, 2]
+    assert list(runs["test.accuracy"]) == [0.8, 0.8]
+    assert list(runs["val.accuracy"]) == pytest.approx([0.81, 0.82])
+
+
+def test_a_test_set_scored_only_at_the_end_is_taken_as_it_is_and_says_so(tmp_path):
+    write_graphgym_run(tmp_path / "gat-run", "gatconv", "Cora", seeds=1, test_once=True)
+    row = load(tmp_path).runs.iloc[0]
+    assert (row["best_epoch"], row["test_epoch"], row["test.accuracy"]) == (2, 3, 0.9)
+
+
+def test_settings_that_differ_between_stock_runs_are_selected_over(tmp_path):
+    write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=2, lr=0.1)
+    write_graphgym_run(tmp_path / "b", "gatconv", "Cora", seeds=2, lr=0.2)
+    results = load(tmp_path)
+    assert select(results).variants == ["optim.base_lr"]
+    chosen = select(results, over=["optim.base_lr"])
+    assert (chosen.variants, len(chosen.runs)) == ([], 2)
+
+
+def test_the_degree_of_a_known_dataset_is_filled_in(tmp_path):
+    write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=1)
+    assert load(tmp_path).runs["avg_degree"].iloc[0] == 3.9
+
+
+def test_an_unfinished_stock_seed_is_counted(tmp_path):
+    write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=2)
+    (tmp_path / "a" / "1" / "test" / "stats.json").unlink()
+    assert load(tmp_path).counts() == {"done": 1, "unfinished": 1}

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lcat_analysis.errors import AnalysisError
+from lcat_analysis.labels import place_labels
+from lcat_analysis.trend import fit_line, published_trend, trend, trend_figure, trend_table
+
+
+@pytest.mark.parametrize(
+    ("pair", "slope", "r"),
+    [
+        ("CAT − GAT", 0.0302, 0.81),
+        ("CATv2 − GATv2", 0.0452, 0.82),
+        ("L-CAT − GAT", 0.0285, None),
+        ("L-CATv2 − GATv2", 0.0372, None),
+    ],
+)
+def test_the_published_means_give_the_known_slopes(pair, slope, r):
+    fit = published_trend().fits[pair]
+    assert fit.n == 11
+    assert round(fit.slope, 4) == slope
+    if r is not None:
+        assert round(fit.r, 2) == r
+
+
+def test_both_scores_are_pooled():
+    fits = published_trend().fits
+    assert fits["CAT − GAT, both scores"].n == 22
+    both = (fits["CAT − GAT"].slope + fits["CATv2 − GATv2"].slope) / 2
+    assert fits["CAT − GAT, both scores"].slope == pytest.approx(both)
+
+
+def test_slope_and_hc3_interval_agree_with_their_formulas():
+    from scipy import stats
+
+    generator = np.random.default_rng(0)
+    x = generator.uniform(2, 40, 9)
+    y = 0.03 * x + generator.normal(0, 0.2, 9)
+    design = np.column_stack([np.ones(9), x])
+    inverse = np.linalg.inv(design.T @ design)
+    beta = inverse @ design.T @ y
+    leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
+    weights = ((y - design @ beta) / (1 - leverage)) ** 2
+    covariance = inverse @ (design.T * weights) @ design @ inverse
+    half = stats.t.isf(0.025, 7) * np.sqrt(covariance[1, 1])
+    fit = fit_line(x, y)
+    assert (fit.intercept, fit.slope) == pytest.approx(tuple(beta))
+    assert (fit.ci_low, fit.ci_high) == pytest.approx((beta[1] - half, beta[1] + half))
+    assert fit.p == pytest.approx(2 * stats.t.sf(abs(beta[1]) / np.sqrt(covariance[1, 1]), 7))
+
+
+@pytest.mark.parametrize(("x", "y"), [([1.0, 2.0], [0.1, 0.2]), ([3.0, 3.0, 3.0], [0.1, 0.2, 0.3])])
+def test_too_few_points_or_one_degree_give_no_line(x, y):
+    assert fit_line(np.array(x), np.array(y)) is None
+
+
+def test_a_point_that_alone_fixes_the_line_leaves_no_interval():
+    fit = fit_line(np.array([1.0, 1.0, 5.0]), np.array([0.1, 0.2, 0.9]))
+    assert fit.slope == pytest.approx(0.1875)
+    assert (fit.ci_low, fit.ci_high, fit.p) == (None, None, None)
+
+
+def test_a_sweep_gives_a_point_per_pair_and_dataset(comparisons, selection):
+    found = trend(comparisons, selection)
+    assert len(found.points) == 8
+    assert set(found.fits) == {"CAT − GAT", "L-CAT − GAT"}
+    assert found.left_out == []
+
+
+def test_what_is_left_out_is_named(comparisons, selection):
+    import dataclasses
+
+    table = comparisons.table.copy()
+    table.loc[0, ["verdict", "note"]] = ["refused", "CAT lacks seed 3"]
+    found = trend(dataclasses.replace(comparisons, table=table), selection)
+    assert found.left_out == ["CAT − GAT on AmazonPhoto: CAT lacks seed 3"]
+    assert "Left out: CAT − GAT on AmazonPhoto: CAT lacks seed 3." in trend_table(found).notes
+
+
+def test_nothing_to_fit_is_an_error(comparisons, selection):
+    import dataclasses
+
+    empty = dataclasses.replace(comparisons, table=comparisons.table.iloc[:0])
+    with pytest.raises(AnalysisError, match=r"nothing to draw a trend through"):
+        trend(empty, selection)
+
+
+def test_dataset_names_do_not_overlap_in_the_published_figure():
+    from matplotlib.text import Annotation, Text
+
+    figure = trend_figure(published_trend())
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    for ax in figure.axes:
+        notes = [text for text in ax.texts if isinstance(text, Annotation)]
+        assert len(notes) == 11
+        boxes = [Text.get_window_extent(note, renderer) for note in notes]
+        for i, box in enumerate(boxes):
+            assert not any(box.overlaps(other) for other in boxes[i + 1 :])
+
+
+def test_crowded_labels_move_apart():
+    from matplotlib.text import Text
+
+    from lcat_analysis.figures import new_figure
+
+    figure, (ax,) = new_figure(4, 3)
+    points = [(0.5, 0.5), (0.5, 0.5), (0.51, 0.5)]
+    notes = place_labels(
+        ax, points, ["first name", "second name", "third name"], points, fontsize=7, color="k"
+    )
+    figure.canvas.draw()
+    boxes = [Text.get_window_extent(note, figure.canvas.get_renderer()) for note in notes]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[i + 1 :])

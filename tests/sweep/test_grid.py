@@ -1,0 +1,122 @@
+import pytest
+
+from lcat_run.errors import UserError
+from lcat_run.models import MODELS
+from lcat_run.sweep.grid import find_config, parse_grid
+
+
+def parse(overrides=None, **document):
+    return parse_grid({"models": ["gcn"], **document}, "g.yaml", dict(overrides or {}))
+
+
+def test_models_may_be_a_list_of_names_of_the_paper():
+    assert parse(models=["gcn", "lcatv2"]).models == {"gcn": MODELS["gcn"], "lcatv2": MODELS["lcatv2"]}
+
+
+def test_a_model_without_settings_is_the_one_of_the_paper():
+    grid = parse(models={"gat": None, "mine": {"lcat": {"heads": 8}}})
+    assert grid.models == {"gat": MODELS["gat"], "mine": {"lcat.heads": 8}}
+
+
+def test_nested_keys_become_flat():
+    grid = parse(axes={"optim": {"base_lr": [1, 2]}})
+    assert grid.blocks[0].axes[0].points == ({"optim.base_lr": 1}, {"optim.base_lr": 2})
+
+
+def test_a_number_of_seeds_counts_from_zero():
+    assert parse(seeds=3).blocks[0].seeds == (0, 1, 2)
+
+
+def test_seeds_may_be_a_list():
+    assert parse(seeds=[5, 9]).blocks[0].seeds == (5, 9)
+
+
+def test_a_linked_axis_sets_several_keys_at_once():
+    grid = parse(axes={"degree": [{"block_model.avg_degree": 2, "dataset.label": "d2"}]})
+    assert grid.blocks[0].axes[0].points == ({"block_model.avg_degree": 2, "dataset.label": "d2"},)
+
+
+def test_a_setting_of_the_command_line_replaces_an_axis():
+    grid = parse({"optim.base_lr": 7}, axes={"optim.base_lr": [1, 2], "lcat.heads": [1]})
+    assert [axis.name for axis in grid.blocks[0].axes] == ["lcat.heads"]
+    assert grid.blocks[0].set == {"optim.base_lr": 7}
+
+
+def test_seeds_can_be_set_on_the_command_line():
+    assert parse({"seeds": 2}, seeds=10).blocks[0].seeds == (0, 1)
+
+
+def test_baselines_of_the_paper_are_filled_in():
+    grid = parse(models=["gat", "cat", "lcat", "catv2"])
+    assert grid.document["compare"] == {"cat": "gat", "lcat": "gat"}
+
+
+def test_the_recorded_grid_is_a_grid_again():
+    grid = parse(models=["gat", "cat"], seeds=2, axes={"lcat.heads": [1, 2]}, select={"over": ["lcat.heads"]})
+    assert parse_grid(grid.document, "g.yaml", {}).blocks == grid.blocks
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"model": ["gcn"]}, "did you mean 'models'"),
+        ({"models": ["lcatv3"]}, "unknown model 'lcatv3' in g.yaml; did you mean 'lcatv2'"),
+        ({"models": []}, "`models` in g.yaml must"),
+        ({"models": "gcn"}, "`models` in g.yaml must"),
+        ({"axes": {"optim.base_lr": 0.1}}, "axis 'optim.base_lr' in g.yaml must be a list"),
+        ({"axes": {"optim.base_lr": []}}, "at least one value"),
+        ({"axes": {"lcat.heads": [1, 1]}}, "has the value 1 twice"),
+        ({"axes": {"a": [{"x": 1}], "b": [{"x": 2}]}}, "'x' is set by two axes"),
+        ({"axes": {"a": [{"x": 1}, 2]}}, "mixes mappings"),
+        ({"axes": {"a": [{"x": 1}, {"y": 1}]}}, "must all set the same keys"),
+        ({"axes": {"seed": [1, 2]}}, "use `seeds`"),
+        ({"axes": ["lcat.heads"]}, "`axes` in g.yaml must be a mapping"),
+        ({"seeds": 0}, "`seeds` in g.yaml must be a positive number"),
+        ({"seeds": [1, 1]}, "different whole numbers"),
+        ({"seeds": True}, "`seeds`"),
+        ({"name": "a/b"}, "`name` in g.yaml"),
+        ({"base": 3}, "`base` in g.yaml"),
+        ({"select": {"over": ["lcat.heads"]}}, "which is no axis"),
+        ({"axes": {"lcat.heads": [1]}, "select": {"over": ["lcat.head"]}}, "did you mean 'lcat.heads'"),
+        ({"axes": {"a": [1]}, "select": {"over": ["a"], "by": "accuracy"}}, "such as val.accuracy"),
+        ({"compare": {"gcn": "gta"}}, "no model of it"),
+        ({"override": [{"when": {"model": "gcn"}}]}, "needs both `when` and `set`"),
+        ({"include": [{"axis": {}}]}, "did you mean 'axes'"),
+        ({"exclude": {"model": "gcn"}}, "`exclude` in g.yaml must be a list"),
+    ],
+)
+def test_a_mistake_is_told_in_one_message(document, message):
+    with pytest.raises(UserError) as error:
+        parse(**document)
+    assert message in str(error.value)
+
+
+def test_a_setting_that_makes_a_model_cannot_be_set_for_all():
+    with pytest.raises(UserError, match="what makes the model 'gcn'"):
+        parse({"lcat.lambda1": 1})
+
+
+def test_a_key_of_a_linked_axis_cannot_be_set_on_the_command_line():
+    with pytest.raises(UserError, match="--only"):
+        parse({"dataset.label": "x"}, axes={"degree": [{"dataset.label": "a", "block_model.avg_degree": 1}]})
+
+
+def test_a_grid_must_be_a_mapping():
+    with pytest.raises(UserError, match=r"a grid in g\.yaml must be a mapping"):
+        parse_grid(["gcn"], "g.yaml", {})
+
+
+def test_a_base_is_looked_for_beside_the_grid_first(tmp_path):
+    (tmp_path / "real.yaml").write_text("")
+    assert find_config("real.yaml", tmp_path / "grid.yaml") == tmp_path / "real.yaml"
+
+
+def test_a_grid_is_not_taken_for_its_own_base(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "real.yaml").write_text("")
+    assert find_config("real.yaml", tmp_path / "real.yaml").samefile(find_config("real", tmp_path / "grid.yaml"))
+
+
+def test_an_unknown_base_offers_the_nearest(tmp_path):
+    with pytest.raises(UserError, match="did you mean 'real'"):
+        find_config("rael.yaml", tmp_path / "grid.yaml")

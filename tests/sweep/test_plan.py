@@ -1,0 +1,145 @@
+import time
+from collections import Counter
+
+import pytest
+from fake_worker import DEFAULTS
+
+from lcat_run.errors import UserError
+from lcat_run.sweep.grid import parse_grid
+from lcat_run.sweep.plan import make_plan
+
+
+class Settings:
+    """Answers as a worker would, and counts what it is asked."""
+
+    def __init__(self):
+        self.checked = []
+
+    def describe(self, base):
+        return dict(DEFAULTS), {}
+
+    def check(self, settings):
+        self.checked += settings
+        for index, entry in enumerate(settings):
+            for key in entry:
+                if key not in DEFAULTS:
+                    return index, f"{key!r} is not a key"
+        return None
+
+
+def plan(worker=None, **document):
+    return make_plan(parse_grid({"models": ["gcn"], **document}, "g.yaml", {}), worker or Settings())
+
+
+def test_a_grid_is_the_product_of_models_axes_and_seeds():
+    made = plan(models=["gcn", "gat"], axes={"lcat.heads": [1, 2], "optim.base_lr": [0.1, 0.2, 0.3]}, seeds=5)
+    assert len(made.runs) == 2 * 2 * 3 * 5
+    assert len({run.run_id for run in made.runs}) == 60
+
+
+def test_settings_of_one_model_do_not_leak_into_another():
+    made = plan(models={"a": {"lcat.heads": 8}, "b": {"gnn.layer_type": "linear"}})
+    assert [run.params for run in made.runs] == [{"lcat.heads": 8}, {"gnn.layer_type": "linear"}]
+
+
+def test_a_run_sets_what_the_grid_its_model_and_its_axes_say():
+    made = plan(set={"optim.max_epoch": 3}, axes={"lcat.heads": [2]}, seeds=[7])
+    expected = {"optim.max_epoch": 3, "gnn.layer_type": "lcatconv", "lcat.lambda1": 0, "lcat.heads": 2, "seed": 7}
+    assert made.runs[0].settings(made.common) == expected
+
+
+def test_an_override_changes_only_the_runs_it_matches():
+    override = [{"when": {"dataset.name": ["CiteSeer"], "model": "gat"}, "set": {"optim.max_epoch": 9}}]
+    made = plan(models=["gcn", "gat"], axes={"dataset.name": ["Cora", "CiteSeer"]}, override=override)
+    changed = [(run.model, run.dataset) for run in made.runs if run.params.get("optim.max_epoch") == 9]
+    assert changed == [("gat", "CiteSeer")]
+
+
+def test_exclude_leaves_out_combinations():
+    made = plan(models=["gcn", "gat"], axes={"lcat.heads": [1, 8]}, exclude=[{"model": "gcn", "lcat.heads": 8}])
+    assert [(run.model, run.params["lcat.heads"]) for run in made.runs] == [("gcn", 1), ("gat", 1), ("gat", 8)]
+
+
+def test_exclude_can_name_a_seed():
+    made = plan(seeds=3, exclude=[{"seed": [0, 2]}])
+    assert [run.seed for run in made.runs] == [1]
+
+
+def test_include_adds_a_product_of_its_own():
+    made = plan(
+        models=["gcn", "gat"],
+        axes={"dataset.name": ["Cora"]},
+        seeds=2,
+        include=[{"models": ["gat"], "axes": {"dataset.name": ["CiteSeer"]}, "seeds": [5], "set": {"lcat.heads": 4}}],
+    )
+    assert Counter(run.dataset for run in made.runs) == {"Cora": 4, "CiteSeer": 1}
+    added = made.runs[-1]
+    assert (added.model, added.seed, added.settings(made.common)["lcat.heads"]) == ("gat", 5, 4)
+
+
+def test_a_run_that_is_included_twice_is_made_once():
+    assert len(plan(seeds=2, include=[{"seeds": [1, 2]}]).runs) == 3
+
+
+def test_a_label_names_the_dataset_in_tables():
+    made = plan(axes={"degree": [{"block_model.avg_degree": 2, "dataset.label": "degree 2"}]})
+    assert made.runs[0].dataset == "degree 2"
+
+
+def test_numbers_that_yaml_reads_as_text_become_numbers():
+    made = plan(axes={"optim.base_lr": ["1e-3", 1]})
+    assert [run.params["optim.base_lr"] for run in made.runs] == [0.001, 1.0]
+
+
+def test_what_is_wrong_with_a_combination_names_it():
+    with pytest.raises(UserError) as error:
+        plan(axes={"lcat.heads": [1, 2], "lcat.hedas": [3]})
+    assert str(error.value) == "'lcat.hedas' is not a key (in g.yaml: model gcn, lcat.heads=1, lcat.hedas=3)"
+
+
+@pytest.mark.parametrize("field", ["exclude", "override"])
+def test_a_condition_on_an_unknown_key_is_an_error(field):
+    condition = {"lcat.head": 1}
+    entry = condition if field == "exclude" else {"when": condition, "set": {"lcat.heads": 2}}
+    with pytest.raises(UserError, match=r"did you mean 'lcat\.heads'"):
+        plan(**{field: [entry]})
+
+
+def test_a_condition_on_a_model_that_is_not_there_is_an_error():
+    with pytest.raises(UserError, match="did you mean 'gcn'"):
+        plan(exclude=[{"model": "gnc"}])
+
+
+def test_a_grid_that_excludes_everything_is_an_error():
+    with pytest.raises(UserError, match="asks for no run"):
+        plan(exclude=[{"model": "gcn"}])
+
+
+def test_only_chooses_runs_by_key_and_model():
+    made = plan(models=["gcn", "gat"], axes={"optim.base_lr": [0.1, 0.2]}, seeds=2)
+    chosen = made.select({"model": ["gat"], "optim.base_lr": ["0.1"]})
+    assert {(run.model, run.params["optim.base_lr"]) for run in chosen} == {("gat", 0.1)}
+
+
+def test_only_with_an_unknown_key_offers_the_nearest():
+    with pytest.raises(UserError, match=r"did you mean 'dataset\.name'"):
+        plan().select({"dataset.nam": ["Cora"]})
+
+
+def test_only_that_matches_nothing_is_an_error():
+    with pytest.raises(UserError, match="matches none of the 1 runs"):
+        plan().select({"dataset.name": ["Citeseer"]})
+
+
+def test_seeds_are_not_checked_one_by_one():
+    worker = Settings()
+    plan(worker, axes={"lcat.heads": [1, 2]}, seeds=50)
+    assert len(worker.checked) == 2
+
+
+def test_a_hundred_thousand_runs_are_planned_in_seconds():
+    axes = {"lcat.heads": list(range(1, 101)), "optim.base_lr": [i / 1000 for i in range(1, 11)]}
+    started = time.process_time()
+    made = plan(models=["gcn", "gat", "cat", "lcat", "gatv2"], axes=axes, seeds=20)
+    assert len({run.run_id for run in made.runs}) == 100_000
+    assert time.process_time() - started < 20
