@@ -86,9 +86,7 @@ def compare(
     if not margin > 0:
         raise AnalysisError(f"the margin must be positive, got {margin}")
     if family not in FAMILIES:
-        raise AnalysisError(
-            f"unknown family {family!r}: expected {', '.join(FAMILIES)}{nearest(family, FAMILIES)}"
-        )
+        raise AnalysisError(f"unknown family {family!r}: expected {', '.join(FAMILIES)}{nearest(family, FAMILIES)}")
     pairs = dict(baselines) if baselines else default_baselines(selection.models)
     if strict:
         _check_baselines(pairs, selection.models)
@@ -112,15 +110,13 @@ NUMBERS = (
 def _check_baselines(pairs: Mapping[str, str], models: Sequence[str]) -> None:
     if not pairs:
         raise AnalysisError(
-            "no baseline is declared: expected `compare: {model: baseline}` in the grid; "
-            f"models: {', '.join(models)}"
+            f"no baseline is declared: expected `compare: {{model: baseline}}` in the grid; models: {', '.join(models)}"
         )
     for model, baseline in pairs.items():
         for name, role in ((model, "model"), (baseline, f"baseline of {model!r}")):
             if name not in models:
                 raise AnalysisError(
-                    f"the {role}, {name!r}, has no finished run; "
-                    f"there are {', '.join(models)}{nearest(name, models)}"
+                    f"the {role}, {name!r}, has no finished run; there are {', '.join(models)}{nearest(name, models)}"
                 )
 
 

@@ -65,9 +65,7 @@ def csbm_table(selection: Selection) -> pd.DataFrame:
     runs = selection.runs
     settings = {name: _setting(runs, name) for name in ("q", "mu_norm")}
     if any(value is None for value in settings.values()) or "test.accuracy" not in runs:
-        raise AnalysisError(
-            "not a CSBM sweep: expected hyperparameters csbm.q and csbm.mu_norm in the results"
-        )
+        raise AnalysisError("not a CSBM sweep: expected hyperparameters csbm.q and csbm.mu_norm in the results")
     table = pd.DataFrame({"model": runs["model"], "seed": runs["seed"], "accuracy": runs["test.accuracy"]})
     table = table.assign(**settings)
     gammas = pd.DataFrame([_gammas(extra) for extra in runs["extra"]], index=runs.index)
@@ -115,9 +113,7 @@ def csbm_figure(table: pd.DataFrame, data: Data | None = None) -> Figure:
     rows = ["accuracy", *gamma_models, *lambda_models]
     with figures.styled():
         height = 1.55 * len(rows) + 0.55
-        figure, axes = figures.new_figure(
-            figures.PAGE, height, len(rows), len(columns), sharey="row", sharex="col"
-        )
+        figure, axes = figures.new_figure(figures.PAGE, height, len(rows), len(columns), sharey="row", sharex="col")
         for r, row in enumerate(rows):
             for c, (fixed, value) in enumerate(columns):
                 ax = axes[r * len(columns) + c]

@@ -57,9 +57,7 @@ def curves_figure(
     found = {dataset: training_curves(selection, dataset, split) for dataset in datasets}
     found = {dataset: table for dataset, table in found.items() if len(table)}
     if not found:
-        raise AnalysisError(
-            f"no run logged {selection.metric} by epoch: expected {split}/stats.json in their folders"
-        )
+        raise AnalysisError(f"no run logged {selection.metric} by epoch: expected {split}/stats.json in their folders")
     shown = [m for m in selection.models if models is None or m in models]
     rows, columns = figures.grid_size(len(found), 3)
     with figures.styled():
@@ -73,9 +71,7 @@ def curves_figure(
         figure.supxlabel("epoch", fontsize=8)
         figure.supylabel(f"{split} {metrics.label(selection.metric)}", fontsize=8)
         handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(
-            handles, labels, loc="outside upper center", ncols=min(len(labels), 8), handlelength=1.8
-        )
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 8), handlelength=1.8)
     return figure
 
 
@@ -87,9 +83,7 @@ def _draw(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
             continue
         style = figures.look(model, position) | {"marker": "none"}
         sd = own["sd"].fillna(0)
-        ax.fill_between(
-            own["epoch"], own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0
-        )
+        ax.fill_between(own["epoch"], own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
         ax.plot(own["epoch"], own["mean"], label=figures.plain(written(model)), lw=1.1, **style)
         # The first steps from chance level would flatten all that follows.
         lows.append(own["mean"].quantile(0.1))

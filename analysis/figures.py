@@ -119,9 +119,7 @@ def save(figure: Figure, target: Path, name: str, formats: Sequence[str] = FORMA
     for path in paths:
         kind = path.suffix.removeprefix(".").lower()
         if kind not in FORMATS:
-            raise AnalysisError(
-                f"cannot write {path.name}: expected {', '.join(FORMATS)}{nearest(kind, FORMATS)}"
-            )
+            raise AnalysisError(f"cannot write {path.name}: expected {', '.join(FORMATS)}{nearest(kind, FORMATS)}")
         path.parent.mkdir(parents=True, exist_ok=True)
         with styled(), _quiet_about_glyphs():
             figure.savefig(path, format=kind, metadata=_undated(kind))

@@ -46,7 +46,5 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
             try:
                 rows.append(json.loads(line))
             except json.JSONDecodeError as error:
-                raise AnalysisError(
-                    f"{path}, line {number}: expected a JSON object, got {line[:60]!r}"
-                ) from error
+                raise AnalysisError(f"{path}, line {number}: expected a JSON object, got {line[:60]!r}") from error
     return rows

@@ -60,9 +60,7 @@ def evolution_figure(selection: Selection, dataset: str) -> Figure:
     runs = learned_runs(selection)
     histories = lambda_histories(runs[runs["dataset"] == dataset])
     if histories.empty:
-        raise AnalysisError(
-            f"no run on {dataset} logged λ: expected lambdas.csv in the folders of learned models"
-        )
+        raise AnalysisError(f"no run on {dataset} logged λ: expected lambdas.csv in the folders of learned models")
     models = [model for model in selection.models if model in set(histories["model"])]
     layers = sorted(histories["layer"].unique())
     with figures.styled():
@@ -102,9 +100,7 @@ def distribution_figure(selection: Selection) -> Figure:
     panels = [key for key in order if key in present]
     rows, columns = figures.grid_size(len(panels), 4)
     with figures.styled():
-        figure, axes = figures.new_figure(
-            figures.PAGE, 1.45 * rows + 0.4, rows, columns, sharex=True, sharey=True
-        )
+        figure, axes = figures.new_figure(figures.PAGE, 1.45 * rows + 0.4, rows, columns, sharex=True, sharey=True)
         for ax, panel in zip(axes, panels, strict=False):
             own = table
             for key, value in zip(keys, panel, strict=True):

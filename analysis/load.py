@@ -255,9 +255,7 @@ def _assemble(sweeps: list[Sweep], rows: list[dict], problems: list[dict]) -> Re
     if len(twice):
         first = twice.iloc[0]["run_id"]
         where = " and ".join(sorted(twice.loc[twice["run_id"] == first, "path"]))
-        raise AnalysisError(
-            f"the same run, {first}, is in two folders: {where}; give only one of their sweeps"
-        )
+        raise AnalysisError(f"the same run, {first}, is in two folders: {where}; give only one of their sweeps")
     return Results(runs, pd.DataFrame(problems, columns=PROBLEM_COLUMNS), sweeps, list(params.columns))
 
 

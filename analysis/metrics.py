@@ -54,7 +54,5 @@ def check_metric(name: str, known: Iterable[str]) -> str:
     """``name``, if the results hold it."""
     known = list(known)
     if name not in known:
-        raise AnalysisError(
-            f"unknown metric {name!r}: the results hold {', '.join(known)}{nearest(name, known)}"
-        )
+        raise AnalysisError(f"unknown metric {name!r}: the results hold {', '.join(known)}{nearest(name, known)}")
     return name

@@ -52,9 +52,7 @@ def noise_figure(selection: Selection) -> Figure:
                     continue
                 style = figures.look(model, position)
                 level, sd = own["level"].astype(float), own["sd"].fillna(0)
-                ax.fill_between(
-                    level, own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0
-                )
+                ax.fill_between(level, own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
                 ax.plot(level, own["mean"], label=figures.plain(written(model)), **style)
             ax.set_xlabel(figures.plain(key))
             ax.set_title(figures.plain(dataset))

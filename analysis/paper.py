@@ -64,9 +64,7 @@ def find_published(model: str, dataset: str, metric: str, settings: dict[str, st
     settings is taken. None as well when rows with different settings remain, because ours are not known.
     """
     table = published_results()
-    rows = table[
-        (table["name"] == model) & (table["dataset"] == dataset) & (table["metric"] == METRICS.get(metric))
-    ]
+    rows = table[(table["name"] == model) & (table["dataset"] == dataset) & (table["metric"] == METRICS.get(metric))]
     for column in FIELDS:
         if column in settings:
             rows = rows[rows[column].isin((settings[column], ""))]
@@ -94,16 +92,12 @@ def published_table(*tables: str) -> Table:
     rows = rows[rows["table"].isin(tables)]
     if rows.empty:
         known = published_results()["table"].unique()
-        raise AnalysisError(
-            f"the paper has no table {tables}: expected {', '.join(known)}{nearest(tables[0], known)}"
-        )
+        raise AnalysisError(f"the paper has no table {tables}: expected {', '.join(known)}{nearest(tables[0], known)}")
     variants = [column for column in ("heads", "init") if rows[column].nunique() > 1]
     averages = rows[(rows["heads"] == "all") | (rows["init"] == "all")]
     cells = rows.drop(averages.index)
     models = model_order(cells["name"].unique())
-    conditions = [
-        tuple(row) for row in cells[["dataset", *variants]].drop_duplicates().itertuples(index=False)
-    ]
+    conditions = [tuple(row) for row in cells[["dataset", *variants]].drop_duplicates().itertuples(index=False)]
     summaries = {
         (row["name"], tuple(row[key] for key in ("dataset", *variants))): _published_summary(row)
         for row in cells.to_dict("records")

@@ -22,9 +22,7 @@ LATEX_SPECIAL = {
 def render(table: Table, style: str) -> str:
     """``table`` as text; ``style`` is a key of `FORMATS`."""
     if style not in FORMATS:
-        raise AnalysisError(
-            f"unknown format {style!r}: expected {', '.join(FORMATS)}{nearest(style, FORMATS)}"
-        )
+        raise AnalysisError(f"unknown format {style!r}: expected {', '.join(FORMATS)}{nearest(style, FORMATS)}")
     return FORMATS[style](table)
 
 
@@ -43,9 +41,7 @@ def to_markdown(table: Table) -> str:
     sides = [":---" if name in table.left else "---:" for name in table.columns]
     lines.append(_pipe(["---"] * width + sides))
     for label, texts in table.header:
-        lines.append(
-            _pipe([markdown(label), *[""] * (width - 1), *map(markdown, texts), *_pad(table, texts)])
-        )
+        lines.append(_pipe([markdown(label), *[""] * (width - 1), *map(markdown, texts), *_pad(table, texts)]))
     for row in table.rows:
         lines.append(_pipe([*map(markdown, row.labels), *map(field, row.cells)]))
     lines += ["", *(f"{markdown(note)}  " for note in table.notes)]
@@ -77,9 +73,7 @@ def to_latex(table: Table) -> str:
     lines += [rf"\begin{{tabular}}{{{'l' * width}{columns}}}", r"\toprule"]
     lines.append(_ampersands([latex(name) for name in [*table.label_names, *table.columns]]))
     for label, texts in table.header:
-        lines.append(
-            _ampersands([latex(label), *[""] * (width - 1), *map(latex, texts), *_pad(table, texts)])
-        )
+        lines.append(_ampersands([latex(label), *[""] * (width - 1), *map(latex, texts), *_pad(table, texts)]))
     lines.append(r"\midrule")
     for row in table.rows:
         if row.rule:
@@ -178,8 +172,7 @@ def _terminal_block(
     def line(labels: tuple[str, ...] | list[str], fields: list[str]) -> str:
         left = "  ".join(label.ljust(size) for label, size in zip(labels, label_width, strict=True))
         right = "  ".join(
-            _align(text, sizes[i], table.columns[i] in table.left)
-            for i, text in zip(block, fields, strict=True)
+            _align(text, sizes[i], table.columns[i] in table.left) for i, text in zip(block, fields, strict=True)
         )
         return f"{left}  {right}".rstrip()
 

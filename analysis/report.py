@@ -137,9 +137,7 @@ def _tests_section(comparisons: Comparisons) -> Section | None:
         cards.append((f"{written(model)} against {written(baseline)}", numbers))
     fold = f"All {len(table.rows)} tests" if len(table.rows) > 60 else ""
     block = Block(table=to_html(table, notes=False), notes=table.notes, summary=fold)
-    return Section(
-        "tests", "Tests", "Each model against its baseline, run by run on the same seeds.", cards, [block]
-    )
+    return Section("tests", "Tests", "Each model against its baseline, run by run on the same seeds.", cards, [block])
 
 
 def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | None:
@@ -159,9 +157,7 @@ def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | 
         _figure(lambda: trend_figure(found), "trend", caption),
         Block(table=to_html(table, notes=False), notes=table.notes),
     ]
-    return Section(
-        "trend", "Degree trend", "Improvement over the baseline against the average degree.", blocks=blocks
-    )
+    return Section("trend", "Degree trend", "Improvement over the baseline against the average degree.", blocks=blocks)
 
 
 def _csbm_section(selection: Selection) -> Section | None:
@@ -170,9 +166,7 @@ def _csbm_section(selection: Selection) -> Section | None:
         figure = csbm.csbm_figure(table, csbm.csbm_data(selection))
     except AnalysisError:
         return None
-    caption = (
-        "Means over runs, ± one standard deviation. Vertical lines: Theorem 1 (solid), Corollary 2 (dashed)."
-    )
+    caption = "Means over runs, ± one standard deviation. Vertical lines: Theorem 1 (solid), Corollary 2 (dashed)."
     return Section("csbm", "Synthetic data", blocks=[_figure(lambda: figure, "csbm", caption)])
 
 
@@ -180,9 +174,7 @@ def _noise_section(selection: Selection) -> Section | None:
     if not noise.noise_keys(selection):
         return None
     caption = "Mean ± one standard deviation over the runs of all other settings."
-    return Section(
-        "noise", "Noise", blocks=[_figure(lambda: noise.noise_figure(selection), "noise", caption)]
-    )
+    return Section("noise", "Noise", blocks=[_figure(lambda: noise.noise_figure(selection), "noise", caption)])
 
 
 def _lambda_section(selection: Selection) -> Section | None:
@@ -228,9 +220,7 @@ def _paper_section(selection: Selection) -> Section | None:
 def _runs_section(results: Results) -> Section:
     problems = results.problems
     expected = sum(sweep.expected or 0 for sweep in results.sweeps)
-    lead = f"{len(results.runs)} runs are finished" + (
-        f" of {expected} that the grid asks for." if expected else "."
-    )
+    lead = f"{len(results.runs)} runs are finished" + (f" of {expected} that the grid asks for." if expected else ".")
     if problems.empty:
         return Section("runs", "Runs", f"{lead} None failed.")
     shown = problems.head(MAX_PROBLEMS).to_dict("records")
@@ -246,9 +236,7 @@ def _setup_section(results: Results, selection: Selection) -> Section:
     blocks = []
     if selection.over:
         table = _choices_table(selection)
-        blocks.append(
-            Block(table=to_html(table, notes=False), notes=table.notes, summary="Chosen configurations")
-        )
+        blocks.append(Block(table=to_html(table, notes=False), notes=table.notes, summary="Chosen configurations"))
     for sweep in results.sweeps:
         if sweep.grid:
             text = yaml.safe_dump(sweep.grid, sort_keys=False, allow_unicode=True)
@@ -269,15 +257,11 @@ def _choices_table(selection: Selection) -> Table:
         values = [Cell(show(record[key])) for key in ("dataset", *selection.variants, *selection.over)]
         factor = metrics.scale(selection.by)
         mean = Cell(f"{record['val_mean'] * factor:.2f}", sort=record["val_mean"])
-        rows.append(
-            Row((written(record["model"]),), [*values, mean, Cell(str(record["n"]), sort=record["n"])])
-        )
+        rows.append(Row((written(record["model"]),), [*values, mean, Cell(str(record["n"]), sort=record["n"])]))
     words = ["Dataset", *selection.variants, *selection.over]
     columns = [*words, f"Mean {selection.by}", "n"]
     notes = [f"Chosen by the mean of {selection.by} over seeds; the test set was not looked at."]
-    return Table(
-        "Chosen configurations", ["Model"], columns, rows, notes, selection.choices, left=tuple(words)
-    )
+    return Table("Chosen configurations", ["Model"], columns, rows, notes, selection.choices, left=tuple(words))
 
 
 def _figure(draw: Callable[[], Figure], name: str, caption: str) -> Block:
@@ -300,7 +284,5 @@ def _facts(results: Results, selection: Selection, comparisons: Comparisons) -> 
         better = int((comparisons.table["verdict"] == "better").sum())
         facts.append(("better than baseline", f"{better} of {len(comparisons.tested)}"))
     if seconds > 0:
-        facts.append(
-            ("training time", f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min")
-        )
+        facts.append(("training time", f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"))
     return facts

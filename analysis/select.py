@@ -134,9 +134,7 @@ def _varied(results: Results, runs: pd.DataFrame, variants: list[str]) -> dict[s
     found = {}
     for model, own in runs.groupby("model"):
         params = [run.get("params") or {} for run in asked if run.get("model") == model]
-        found[str(model)] = {
-            key for key in variants if len({*own[key], *(p[key] for p in params if key in p)}) > 1
-        }
+        found[str(model)] = {key for key in variants if len({*own[key], *(p[key] for p in params if key in p)}) > 1}
     return found
 
 

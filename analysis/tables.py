@@ -45,9 +45,7 @@ class Table:
     rows: list[Row]
     notes: list[str]
     data: pd.DataFrame
-    header: list[tuple[str, list[str]]] = field(
-        default_factory=list
-    )  # further header rows: a label and its texts
+    header: list[tuple[str, list[str]]] = field(default_factory=list)  # further header rows: a label and its texts
     left: tuple[str, ...] = ()  # columns of words, aligned to the left
 
 
@@ -211,9 +209,7 @@ def _extreme(means: Mapping[str, float], metric: str) -> set[str]:
     return {model for model, mean in finite.items() if mean == top}
 
 
-def _average(
-    selection: Selection, summaries: Mapping, model: str, conditions: Sequence[tuple]
-) -> Summary | None:
+def _average(selection: Selection, summaries: Mapping, model: str, conditions: Sequence[tuple]) -> Summary | None:
     """Over all runs of a model; None for a model that lacks a condition, whose average would not compare."""
     if any((model, condition) not in summaries for condition in conditions):
         return None
@@ -258,16 +254,13 @@ def _footer(
         chosen += f" Configuration over {', '.join(selection.over)}: best mean {selection.by}."
     notes.append(chosen)
     if comparisons is not None and len(comparisons.tested):
-        adjusted = (
-            "unadjusted, as the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
-        )
+        adjusted = "unadjusted, as the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
         notes.append(
             f"Bold: better than its baseline, ▼: worse (two-sided paired t-test, α = {comparisons.alpha:g}, "
             f"{adjusted}). Underlined: best mean."
         )
         notes.append(
-            "Baselines: "
-            + ", ".join(f"{written(m)} → {written(b)}" for m, b in comparisons.baselines.items())
+            "Baselines: " + ", ".join(f"{written(m)} → {written(b)}" for m, b in comparisons.baselines.items())
         )
     else:
         notes.append("Underlined: best mean. No model was tested against a baseline.")

@@ -113,14 +113,10 @@ def _fit_all(rows: list[dict], left_out: list[str]) -> Trend:
     columns = ["dataset", "avg_degree", "model", "baseline", "difference", "ci_low", "ci_high"]
     points = pd.DataFrame(rows, columns=columns)
     if points.empty:
-        raise AnalysisError(
-            "no pair of models with known average degree: there is nothing to draw a trend through"
-        )
+        raise AnalysisError("no pair of models with known average degree: there is nothing to draw a trend through")
     points["group"] = [f"{written(m.removesuffix('v2'))} − {written(b.removesuffix('v2'))}"
                        for m, b in zip(points["model"], points["baseline"], strict=True)]  # fmt: skip
-    points["pair"] = [
-        f"{written(m)} − {written(b)}" for m, b in zip(points["model"], points["baseline"], strict=True)
-    ]
+    points["pair"] = [f"{written(m)} − {written(b)}" for m, b in zip(points["model"], points["baseline"], strict=True)]
     fits = {}
     for group, members in points.groupby("group", sort=False):
         for pair, own in members.groupby("pair", sort=False):
@@ -195,9 +191,7 @@ def _draw_group(ax: Axes, points: pd.DataFrame, group: str) -> None:
         line = result.get_prediction(np.column_stack([np.ones_like(grid), grid])).summary_frame(alpha=0.05)
         ax.plot(grid, line["mean"], color=figures.INK, lw=1, ls=(0, (4, 3)), zorder=1, gid="fit")
         if _has_interval(x):
-            ax.fill_between(
-                grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0
-            )
+            ax.fill_between(grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0)
     span = max(np.ptp(x), 1)
     ax.set_xlim(x.min() - 0.08 * span, x.max() + 0.42 * span)
     ax.margins(y=0.16)
@@ -206,9 +200,7 @@ def _draw_group(ax: Axes, points: pd.DataFrame, group: str) -> None:
 
 def _name_points(ax: Axes, points: pd.DataFrame) -> None:
     """One name a dataset, at its higher point."""
-    top = points.loc[points.groupby("dataset")["difference"].idxmax()].sort_values(
-        "avg_degree", ascending=False
-    )
+    top = points.loc[points.groupby("dataset")["difference"].idxmax()].sort_values("avg_degree", ascending=False)
     anchors = list(zip(top["avg_degree"], top["difference"], strict=True))
     obstacles = list(zip(points["avg_degree"], points["difference"], strict=True))
     fitted = [xy for line in ax.lines if line.get_gid() == "fit" for xy in line.get_xydata()]

@@ -39,9 +39,7 @@ def add_results(parser: argparse.ArgumentParser, *, optional: bool = False) -> N
 
 
 def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...], default: str) -> None:
-    parser.add_argument(
-        "-o", "--output", metavar="PATH", type=Path, help="a directory, or a file if it has a suffix"
-    )
+    parser.add_argument("-o", "--output", metavar="PATH", type=Path, help="a directory, or a file if it has a suffix")
     parser.add_argument("--format", choices=formats, help=f"default: by the suffix of -o, else {default}")
 
 
@@ -89,9 +87,7 @@ def find_results(name: str) -> Path:
         return RESULTS_ROOT / name
     known = sorted(p.name for p in RESULTS_ROOT.iterdir() if p.is_dir()) if RESULTS_ROOT.is_dir() else []
     listed = f" (there are {', '.join(known)})" if known else ""
-    raise UserError(
-        f"{name!r} is neither a directory nor a sweep under ./results{listed}{nearest(name, known)}"
-    )
+    raise UserError(f"{name!r} is neither a directory nor a sweep under ./results{listed}{nearest(name, known)}")
 
 
 def load_and_select(args: argparse.Namespace) -> tuple[Results, Selection]:

@@ -13,7 +13,7 @@ from torch_geometric.graphgym.train import GraphGymDataModule, train
 from torch_geometric.graphgym.utils.comp_budget import params_count
 from torch_geometric.graphgym.utils.device import auto_select_device
 
-import graphgym_lcat  # noqa: F401  the one line: registers lcatconv, catconv, cfg.lcat, datasets, …
+import graphgym_lcat
 
 args = parse_args()
 load_cfg(cfg, args)

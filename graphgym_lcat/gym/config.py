@@ -145,7 +145,12 @@ KEYS = (
     Key("csbm.learned", False, "Synthetic experiment: learn C, and λ1 and λ2 for lcat.", _FLAG),
     Key("csbm.steps", 100, "Synthetic experiment: steps of Adam, where learned.", _whole(1)),
     Key("csbm.lr", 0.05, "Synthetic experiment: learning rate of Adam, where learned.", _POSITIVE),
-    Key("csbm.logit_gain", None, "Synthetic experiment: null trains on plain logits; k on k/‖μ‖ times them.", _OPTIONAL_GAIN),
+    Key(
+        "csbm.logit_gain",
+        None,
+        "Synthetic experiment: null trains on plain logits; k on k/‖μ‖ times them.",
+        _OPTIONAL_GAIN,
+    ),
 )
 
 

@@ -6,6 +6,7 @@ told in one sentence before a dataset is opened; both are easier with flat dicti
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -97,10 +98,8 @@ def _coerce(key: str, value: Any, where: str, defaults: Settings) -> Any:
     if default is None or (value is None and key in _OUR_KEYS and default is None):
         return value
     if isinstance(default, float) and isinstance(value, str):
-        try:  # YAML reads 1e-3, without a point, as text
+        with contextlib.suppress(ValueError):  # YAML reads 1e-3, without a point, as text
             value = float(value)
-        except ValueError:
-            pass
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if isinstance(default, list) and isinstance(value, tuple):

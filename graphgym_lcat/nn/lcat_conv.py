@@ -269,11 +269,11 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         width = edge_attr.size(-1) if edge_attr.dim() > 1 else 1
         if width != self.edge_dim and self.edge_dim != -1:
             raise ValueError(f"`edge_attr` must have edge_dim={self.edge_dim} columns, got {width}")
-        if isinstance(edge_index, Tensor) and not is_torch_sparse_tensor(edge_index):
-            if edge_attr.size(0) != edge_index.size(1):
-                raise ValueError(
-                    f"`edge_attr` must have a row for each of the {edge_index.size(1)} edges, got {edge_attr.size(0)}"
-                )
+        is_list = isinstance(edge_index, Tensor) and not is_torch_sparse_tensor(edge_index)
+        if is_list and edge_attr.size(0) != edge_index.size(1):
+            raise ValueError(
+                f"`edge_attr` must have a row for each of the {edge_index.size(1)} edges, got {edge_attr.size(0)}"
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {self._describe_attention()})"

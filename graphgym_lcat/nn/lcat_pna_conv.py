@@ -124,10 +124,8 @@ class LCATPNAConv(ConvolvedAttention, PNAConv):
         if self.flow == "target_to_source":
             edges = edges.flip(0)
 
-        if self.divide_input:
-            x = x.view(-1, self.towers, self.F_in)
-        else:
-            x = x.view(-1, 1, self.F_in).repeat(1, self.towers, 1)
+        towers = 1 if not self.divide_input else self.towers
+        x = x.view(-1, towers, self.F_in).expand(-1, self.towers, -1)
         # propagate_type: (x: Tensor, edge_attr: OptTensor, alpha: Tensor)
         out = self.propagate(edges, x=x, edge_attr=edge_attr, alpha=alpha, size=(num_nodes, num_nodes))
         out = torch.cat([x, out], dim=-1)

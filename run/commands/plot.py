@@ -41,9 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", metavar="KIND", choices=list(KINDS), help=listed)
     add_output(parser, FIGURE_FORMATS, "all three, into . or the directory of -o")
     parser.add_argument("--dataset", action="append", help="only this dataset (may be repeated)")
-    parser.add_argument(
-        "--split", choices=("train", "val", "test"), default="test", help="for curves (default test)"
-    )
+    parser.add_argument("--split", choices=("train", "val", "test"), default="test", help="for curves (default test)")
 
 
 def execute(args: argparse.Namespace) -> None:
@@ -78,6 +76,4 @@ def _check_datasets(names: list[str], selection: Selection) -> None:
     for name in names:
         if name not in selection.datasets:
             known = ", ".join(selection.datasets)
-            raise UserError(
-                f"no run on {name!r}: the datasets are {known}{nearest(name, selection.datasets)}"
-            )
+            raise UserError(f"no run on {name!r}: the datasets are {known}{nearest(name, selection.datasets)}")

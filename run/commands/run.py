@@ -74,9 +74,8 @@ def _train(settings: Mapping[str, object], name: str, threads: int | None) -> No
 
 def _print_result(result: Mapping, run_dir: Path) -> None:
     metrics = "  ".join(f"{name} {100 * value:.2f}" for name, value in result["test"].items() if name != "loss")
-    print(
-        f"{result['model']} on {result['dataset']['name']}, seed {result['seed']}: test {metrics} (best epoch {result['best_epoch']})"
-    )
+    name, best = result["dataset"]["name"], result["best_epoch"]
+    print(f"{result['model']} on {name}, seed {result['seed']}: test {metrics} (best epoch {best})")
     for number, (lambda1, lambda2) in enumerate(result["lambdas"]):
         print(f"  layer {number}: λ1 {_number(lambda1)}  λ2 {_number(lambda2)}")
     print(f"  {run_dir}")

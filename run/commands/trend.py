@@ -26,9 +26,7 @@ EXAMPLES = """\
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_results(parser, optional=True)
-    parser.add_argument(
-        "--published", action="store_true", help="use the paper's published means, no RESULTS"
-    )
+    parser.add_argument("--published", action="store_true", help="use the paper's published means, no RESULTS")
     add_output(parser, FIGURE_FORMATS, "all three into a directory")
     add_tests(parser)
 

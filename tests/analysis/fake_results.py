@@ -85,17 +85,13 @@ def write_sweep(root: Path, sweep: FakeSweep) -> Path:
     return folder
 
 
-def invent_result(
-    sweep: FakeSweep, model: str, dataset: str, params: dict, split_seed: int, seed: int
-) -> dict:
+def invent_result(sweep: FakeSweep, model: str, dataset: str, params: dict, split_seed: int, seed: int) -> dict:
     degree = DEGREES.get(dataset, 6.0)
     mark = zlib.crc32(json.dumps([model, dataset, params, split_seed]).encode())
     shared = np.random.default_rng([zlib.crc32(dataset.encode()), split_seed, seed])
     own = np.random.default_rng([mark, seed])
     gain = {"gat": 0, "cat": 0.0003, "gatv2": -0.0003, "catv2": 0.0004, "lcat": 0.00028, "lcatv2": 0.0003}
-    test = (
-        LEVEL.get(dataset, 0.8) + gain.get(model, 0) * degree + shared.normal(0, 0.004) + own.normal(0, 0.003)
-    )
+    test = LEVEL.get(dataset, 0.8) + gain.get(model, 0) * degree + shared.normal(0, 0.004) + own.normal(0, 0.003)
     test -= {"dense": 0.07, "gcn": -0.004}.get(model, 0) + 0.3 * abs(params.get("optim.base_lr", 0.01) - 0.01)
     sigma = params.get("lcat.feature_noise", 0.0)
     test -= sigma * (0.25 if model.startswith("gat") else 0.12) * (1 + own.normal(0, 0.1))
@@ -127,9 +123,7 @@ def write_run(run_dir: Path, result: dict, sweep: FakeSweep) -> None:
     (run_dir / "result.json").write_text(json.dumps(result))
     if not sweep.histories:
         return
-    (run_dir / "config.yaml").write_text(
-        yaml.safe_dump({"seed": result["seed"], "gnn": {"layers_mp": sweep.layers}})
-    )
+    (run_dir / "config.yaml").write_text(yaml.safe_dump({"seed": result["seed"], "gnn": {"layers_mp": sweep.layers}}))
     rng = np.random.default_rng(result["seed"])
     for split in ("train", "val", "test"):
         (run_dir / split).mkdir()
@@ -151,9 +145,7 @@ def write_run(run_dir: Path, result: dict, sweep: FakeSweep) -> None:
         for epoch in range(sweep.epochs):
             reached = 1 - math.exp(-epoch / 12)
             for layer, (one, two) in enumerate(result["lambdas"]):
-                rows.append(
-                    f"{epoch},{layer},,{0.5 + (one - 0.5) * reached:.4f},{0.5 + (two - 0.5) * reached:.4f}"
-                )
+                rows.append(f"{epoch},{layer},,{0.5 + (one - 0.5) * reached:.4f},{0.5 + (two - 0.5) * reached:.4f}")
         (run_dir / "lambdas.csv").write_text("\n".join(rows) + "\n")
 
 
@@ -181,10 +173,7 @@ def write_graphgym_run(
         for split in ("train", "val", "test"):
             (folder / str(seed) / split).mkdir(parents=True)
             accuracies = [0.5, 0.7, 0.81 + 0.01 * seed, 0.79] if split != "test" else [0.4, 0.6, 0.8, 0.9]
-            rows = [
-                {"epoch": e, "loss": 1.0, "lr": lr, "params": 9, "accuracy": a}
-                for e, a in enumerate(accuracies)
-            ]
+            rows = [{"epoch": e, "loss": 1.0, "lr": lr, "params": 9, "accuracy": a} for e, a in enumerate(accuracies)]
             if split == "val":
                 rows.insert(0, {"epoch": 0, "loss": 9.0, "accuracy": 0.99})
             if split == "test" and test_once:

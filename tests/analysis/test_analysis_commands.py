@@ -29,9 +29,7 @@ def test_a_table_is_printed_for_a_directory(sweep_folder, capsys):
     assert "L-CAT" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("name", "start"), [("t.md", "**Test"), ("t.tex", "% needs"), ("t.csv", "model,dataset")]
-)
+@pytest.mark.parametrize(("name", "start"), [("t.md", "**Test"), ("t.tex", "% needs"), ("t.csv", "model,dataset")])
 def test_the_suffix_of_the_output_is_its_format(workplace, name, start):
     assert main(["table", "real", "-o", f"new/{name}"]) == 0
     assert Path("new", name).read_text().startswith(start)

@@ -18,9 +18,7 @@ from lcat_analysis.select import select
 def sweep_with(tmp_path: Path, accuracies: dict[str, list[float | None]], **options):
     """A sweep on one dataset with these test accuracies by seed."""
     seeds = max(map(len, accuracies.values()))
-    sweep = FakeSweep(
-        models=tuple(accuracies), datasets=("Cora",), seeds=seeds, axes={}, over=(), histories=False
-    )
+    sweep = FakeSweep(models=tuple(accuracies), datasets=("Cora",), seeds=seeds, axes={}, over=(), histories=False)
     folder = write_sweep(tmp_path, sweep)
     for path in folder.glob("runs/*/result.json"):
         result = json.loads(path.read_text())
@@ -201,9 +199,7 @@ def test_a_baseline_that_is_not_finished_is_not_replaced_by_another_variant(tmp_
 
 
 def test_a_missing_baseline_is_an_error_with_the_nearest_name(selection):
-    with pytest.raises(
-        AnalysisError, match=r"the baseline of 'cat', 'gatt', has no finished run.*did you mean"
-    ):
+    with pytest.raises(AnalysisError, match=r"the baseline of 'cat', 'gatt', has no finished run.*did you mean"):
         compare(selection, {"cat": "gatt"})
 
 

@@ -55,9 +55,7 @@ def selection(tmp_path_factory):
         del result["val"]
         result["lambdas"] = [[0.9, 0.3]] if result["model"] == "lcat" else None
         if result["model"] in ("gat", "cat"):
-            result["extra"] = {
-                "gamma": {"same": 0.4, "opposite": None, "rest": 0.1 + result["params"]["csbm.q"]}
-            }
+            result["extra"] = {"gamma": {"same": 0.4, "opposite": None, "rest": 0.1 + result["params"]["csbm.q"]}}
         path.write_text(json.dumps(result))
         config = {"csbm": {"n": 1000, "p": 0.4, "sigma": 0.2}}
         (path.parent / "config.yaml").write_text(yaml.safe_dump(config))

@@ -180,9 +180,7 @@ def test_noise_pools_heads_and_holds_the_other_noise_at_its_lowest(noisy):
     assert noise.noise_keys(noisy) == ["lcat.feature_noise", "lcat.edge_noise"]
     table = noise.noise_table(noisy, "lcat.feature_noise")
     row = table.query("model == 'cat' and level == 0.5").iloc[0]
-    own = noisy.runs.query("model == 'cat' and `lcat.feature_noise` == 0.5 and `lcat.edge_noise` == 0")[
-        "value"
-    ]
+    own = noisy.runs.query("model == 'cat' and `lcat.feature_noise` == 0.5 and `lcat.edge_noise` == 0")["value"]
     assert (row["mean"], row["n"]) == (pytest.approx(own.mean()), 4)
 
 

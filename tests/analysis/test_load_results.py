@@ -58,9 +58,7 @@ def test_missing_runs_are_not_guessed_without_a_list_of_runs(tmp_path):
     assert load(folder).counts() == {"done": 5}
 
 
-@pytest.mark.parametrize(
-    "text", ["[]", "3", '"x"', '{"run_id": "a"}', '{"run_id": "a", "model": "b", "dataset": 3}']
-)
+@pytest.mark.parametrize("text", ["[]", "3", '"x"', '{"run_id": "a"}', '{"run_id": "a", "model": "b", "dataset": 3}'])
 def test_a_result_of_another_shape_is_a_broken_run(tmp_path, text):
     folder = write_sweep(tmp_path, SMALL)
     (sorted((folder / "runs").iterdir())[0] / "result.json").write_text(text)
@@ -81,9 +79,7 @@ def test_a_run_whose_metric_is_not_a_number_is_listed_as_diverged_and_kept(tmp_p
 
 def test_a_folder_of_sweeps_is_read_as_one(tmp_path):
     write_sweep(tmp_path, SMALL)
-    write_sweep(
-        tmp_path, FakeSweep(name="more", models=("gat",), datasets=("GitHub",), seeds=2, axes={}, over=())
-    )
+    write_sweep(tmp_path, FakeSweep(name="more", models=("gat",), datasets=("GitHub",), seeds=2, axes={}, over=()))
     results = load(tmp_path)
     assert results.runs["sweep"].value_counts().to_dict() == {"real": 6, "more": 2}
 

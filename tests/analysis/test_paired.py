@@ -106,9 +106,7 @@ def test_subtraction_noise_does_not_hide_a_constant_difference():
 def test_swapping_the_models_changes_signs_only():
     one, other = paired_test(SLEEP_1, SLEEP_2), paired_test(SLEEP_2, SLEEP_1)
     assert (one.difference, one.t) == pytest.approx((-other.difference, -other.t))
-    assert (one.p, one.p_wilcoxon, one.p_equivalent) == pytest.approx(
-        (other.p, other.p_wilcoxon, other.p_equivalent)
-    )
+    assert (one.p, one.p_wilcoxon, one.p_equivalent) == pytest.approx((other.p, other.p_wilcoxon, other.p_equivalent))
 
 
 @settings(deadline=None, max_examples=50)

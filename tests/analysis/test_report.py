@@ -73,9 +73,7 @@ def test_ids_in_the_page_are_unique(html):
 
 
 def test_failures_are_listed_with_their_errors(tmp_path):
-    folder = write_sweep(
-        tmp_path, FakeSweep(models=("gat", "cat"), datasets=("Cora",), seeds=3, axes={}, over=())
-    )
+    folder = write_sweep(tmp_path, FakeSweep(models=("gat", "cat"), datasets=("Cora",), seeds=3, axes={}, over=()))
     fail_run(sorted((folder / "runs").iterdir())[0], "ValueError: no such thing")
     text = Page(render_report(load(folder))).text
     assert "5 runs are finished of 6 that the grid asks for." in text
@@ -118,9 +116,7 @@ def test_a_single_run_makes_a_page(tmp_path):
 
 
 def test_no_page_shows_a_value_that_is_not_a_number(tmp_path):
-    sweep = FakeSweep(
-        models=("gat", "cat"), datasets=("Cora", "GitHub"), seeds=2, axes={}, over=(), histories=False
-    )
+    sweep = FakeSweep(models=("gat", "cat"), datasets=("Cora", "GitHub"), seeds=2, axes={}, over=(), histories=False)
     folder = write_sweep(tmp_path, sweep)
     for path in folder.glob("runs/*/result.json"):
         result = json.loads(path.read_text())

@@ -31,9 +31,7 @@ def test_the_configuration_with_the_best_mean_validation_metric_is_chosen(tmp_pa
 
 
 def test_the_test_metric_selects_nothing(tmp_path):
-    folder = write_sweep(
-        tmp_path, FakeSweep(models=("gat", "cat"), datasets=("Cora", "GitHub"), histories=False)
-    )
+    folder = write_sweep(tmp_path, FakeSweep(models=("gat", "cat"), datasets=("Cora", "GitHub"), histories=False))
     before = select(load(folder))
     generator = np.random.default_rng(0)
     rewrite(folder, lambda r: r["test"].update(accuracy=generator.random(), loss=generator.random()))
@@ -58,9 +56,7 @@ def test_of_equal_configurations_the_one_of_the_smallest_value_wins(tmp_path):
 
 def test_a_configuration_with_fewer_finished_runs_cannot_win(tmp_path):
     folder = write_sweep(tmp_path, TWO_RATES)
-    rewrite(
-        folder, lambda r: r["val"].update(accuracy=0.99 if r["params"]["optim.base_lr"] == 0.005 else 0.5)
-    )
+    rewrite(folder, lambda r: r["val"].update(accuracy=0.99 if r["params"]["optim.base_lr"] == 0.005 else 0.5))
     lucky = load(folder).runs.query("`optim.base_lr` == 0.005 and seed > 0")
     for path in lucky["path"]:
         Path(path, "result.json").unlink()
@@ -82,9 +78,7 @@ def test_a_configuration_with_a_diverged_run_loses_to_one_without(tmp_path):
 
 def test_axes_that_are_not_selected_over_are_variants_in_the_grids_order(tmp_path):
     axes = {"lcat.heads": [8, 1], "lcat.init": ["uniform", "normal"], "optim.base_lr": [0.01, 0.005]}
-    folder = write_sweep(
-        tmp_path, FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes=axes, histories=False)
-    )
+    folder = write_sweep(tmp_path, FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes=axes, histories=False))
     chosen = select(load(folder))
     assert chosen.variants == ["lcat.heads", "lcat.init"]
     assert chosen.conditions() == [
@@ -96,9 +90,7 @@ def test_axes_that_are_not_selected_over_are_variants_in_the_grids_order(tmp_pat
 
 
 def test_split_seeds_are_repetitions_not_variants(tmp_path):
-    sweep = FakeSweep(
-        models=("gat",), datasets=("Cora",), seeds=2, axes={"dataset.split_seed": [0, 1]}, over=()
-    )
+    sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes={"dataset.split_seed": [0, 1]}, over=())
     chosen = select(load(write_sweep(tmp_path, sweep)))
     assert chosen.variants == []
 
@@ -118,8 +110,6 @@ def test_datasets_are_sorted_by_falling_degree(selection):
 
 
 def test_results_without_validation_need_none_when_nothing_is_selected_over(tmp_path):
-    folder = write_sweep(
-        tmp_path, FakeSweep(models=("gat",), datasets=("Cora",), axes={}, over=(), histories=False)
-    )
+    folder = write_sweep(tmp_path, FakeSweep(models=("gat",), datasets=("Cora",), axes={}, over=(), histories=False))
     rewrite(folder, lambda r: r.pop("val"))
     assert len(select(load(folder)).runs) == 5

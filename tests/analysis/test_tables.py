@@ -69,9 +69,7 @@ def test_equal_means_at_two_decimals_are_both_best():
 
 
 def test_a_single_model_is_not_called_best():
-    table = arrange(
-        {("gat", ("Cora",)): Summary(90, 0.1, 3)}, ["gat"], [("Cora",)], metric="accuracy", title="t"
-    )
+    table = arrange({("gat", ("Cora",)): Summary(90, 0.1, 3)}, ["gat"], [("Cora",)], metric="accuracy", title="t")
     assert not table.rows[0].cells[0].best
 
 
@@ -100,9 +98,7 @@ def test_the_footer_states_runs_split_selection_test_and_correction(selection, c
         "unadjusted",
     ):
         assert part in text
-    assert "Holm over all 8 tests" in " ".join(
-        performance_table(selection, comparisons, correction="holm").notes
-    )
+    assert "Holm over all 8 tests" in " ".join(performance_table(selection, comparisons, correction="holm").notes)
 
 
 def test_a_line_separates_each_baseline_and_its_models(selection, comparisons):

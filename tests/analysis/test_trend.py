@@ -108,9 +108,7 @@ def test_crowded_labels_move_apart():
 
     figure, (ax,) = new_figure(4, 3)
     points = [(0.5, 0.5), (0.5, 0.5), (0.51, 0.5)]
-    notes = place_labels(
-        ax, points, ["first name", "second name", "third name"], points, fontsize=7, color="k"
-    )
+    notes = place_labels(ax, points, ["first name", "second name", "third name"], points, fontsize=7, color="k")
     figure.canvas.draw()
     boxes = [Text.get_window_extent(note, figure.canvas.get_renderer()) for note in notes]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[i + 1 :])

@@ -63,5 +63,5 @@ def test_catconv_takes_no_lambda():
 
 def test_bad_value_is_told_when_the_layer_is_built():
     cfg.lcat.score = "gatv3"
-    with pytest.raises(ValueError, match="`lcat.score` must be one of"):
+    with pytest.raises(ValueError, match=r"`lcat.score` must be one of"):
         build("lcatconv")

@@ -48,7 +48,7 @@ def test_gcnii_layers_are_numbered_and_share_the_first_representation(small):
 
 
 def test_gcnii_needs_a_layer_before_it(small):
-    with pytest.raises(ValueError, match="'lcatgcn2conv' keeps the width, got 32 → 8; set `gnn.layers_pre_mp: 1`"):
+    with pytest.raises(ValueError, match=r"'lcatgcn2conv' keeps the width, got 32 → 8; set `gnn.layers_pre_mp: 1`"):
         build(small, **{"gnn.layer_type": "lcatgcn2conv", "gnn.layers_pre_mp": 0, "gnn.stage_type": "stack"})
 
 
@@ -64,10 +64,10 @@ def test_pna_learns_the_degrees_of_the_first_graph(small):
 
 @pytest.mark.parametrize("layer_type", ["catpnaconv", "catgcn2conv", "catginconv"])
 def test_layers_with_fixed_lambdas_refuse_others(small, layer_type):
-    with pytest.raises(ValueError, match=f"must not be set for '{layer_type}'.*use gnn.layer_type: l{layer_type}"):
+    with pytest.raises(ValueError, match=rf"must not be set for '{layer_type}'.*use gnn.layer_type: l{layer_type}"):
         build(small, **{"gnn.layer_type": layer_type, "lcat.lambda1": 0.5})
 
 
 def test_attention_dropout_is_not_for_the_adjacency(small):
-    with pytest.raises(ValueError, match="`lcat.dropout` must be 0 for 'lcatginconv', got 0.5"):
+    with pytest.raises(ValueError, match=r"`lcat.dropout` must be 0 for 'lcatginconv', got 0.5"):
         build(small, **{"gnn.layer_type": "lcatginconv", "lcat.dropout": 0.5})

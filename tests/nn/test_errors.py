@@ -73,7 +73,7 @@ def test_edge_index_of_wrong_shape(x, edge_index):
 
 
 def test_edge_index_of_wrong_type(x):
-    with pytest.raises(TypeError, match="`edge_index` must be a tensor .* got list"):
+    with pytest.raises(TypeError, match=r"`edge_index` must be a tensor .* got list"):
         LCATConv(5, 3).double()(x, [[0, 1], [1, 0]])
 
 

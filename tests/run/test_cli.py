@@ -80,7 +80,7 @@ def test_a_mistake_is_one_line_and_status_2(words, message, capsys, tmp_path, mo
     assert list(tmp_path.iterdir()) == []
 
 
-SMALL = "dataset.name BlockModel block_model.num_nodes 60 optim.max_epoch 3".split()
+SMALL = ["dataset.name", "BlockModel", "block_model.num_nodes", "60", "optim.max_epoch", "3"]
 
 
 def test_run_prints_the_result_and_finds_it_again(tmp_path, monkeypatch, capsys):
