@@ -15,10 +15,10 @@ ENVIRONMENT_VARIABLE = "LCAT_BACKEND"
 
 
 def kernels_for(backend: str, *tensors: Tensor) -> ModuleType:
-    """The module whose ``neighbor_mean``, ``convolve``, ``attend_gat`` and ``attend_gatv2`` shall compute with ``tensors``.
+    """The module whose ``neighbor_mean``, ``convolve``, ``attend_gat`` and ``attend_gatv2`` shall compute.
 
-    The fused kernels where they can (see :func:`graphgym_lcat.kernels.fused.why_not`), else the torch path; asked for by name,
-    the fused kernels refuse what they cannot.
+    The fused kernels where they can (see :func:`graphgym_lcat.kernels.fused.why_not`), else the torch path; asked for by
+    name, the fused kernels refuse what they cannot.
     """
     if backend == "auto":
         backend = os.environ.get(ENVIRONMENT_VARIABLE, "auto")

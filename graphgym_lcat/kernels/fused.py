@@ -1,7 +1,7 @@
 """The fused path: the functions of :mod:`graphgym_lcat.kernels.reference` by the compiled kernels, on the CPU.
 
-No tensor grows with the number of edges: attention coefficients are computed again in the backward pass. The results do not
-depend on the number of threads, which is torch's.
+No tensor grows with the number of edges: attention coefficients are computed again in the backward pass. The results do
+not depend on the number of threads, which is torch's.
 """
 
 from __future__ import annotations

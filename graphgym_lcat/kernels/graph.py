@@ -13,12 +13,12 @@ from graphgym_lcat.kernels.compact import CompactLayout
 class Graph:
     """A (bipartite) graph, and its edges in the order in which the kernels walk over them.
 
-    Build it once with :meth:`from_edge_index` and pass it to a layer in place of ``edge_index``, or pass ``edge_index`` and let
-    :func:`graphgym_lcat.kernels.find_graph` remember it. Self-loops that a layer adds are not stored: node ``i < self_loops`` has
-    exactly one.
+    Build it once with :meth:`from_edge_index` and pass it to a layer in place of ``edge_index``, or pass ``edge_index``
+    and let :func:`graphgym_lcat.kernels.find_graph` remember it. Self-loops that a layer adds are not stored: node
+    ``i < self_loops`` has exactly one.
 
-    The edges are sorted when a kernel first asks for them: :attr:`compact` for the fused kernels; for the torch path the fields of
-    :class:`SortedEdges`, which are attributes of the graph too. Do not change ``edge_index`` in between.
+    The edges are sorted when a kernel first asks for them: :attr:`compact` for the fused kernels; for the torch path the
+    fields of :class:`SortedEdges`, which are attributes of the graph too. Do not change ``edge_index`` in between.
 
     Attributes:
         num_src, num_dst: Number of source and destination nodes.
@@ -40,7 +40,7 @@ class Graph:
             self.edge_index = edge_index
             self._version = None
         else:
-            # An alias: the graph must not keep the caller's tensor alive, by whose death the cache knows what to forget.
+            # An alias: the graph must not keep the caller's tensor alive, by whose death the cache knows its own end.
             self.edge_index = edge_index.detach()
             self._version = None if edge_index.is_inference() else self.edge_index._version
 
@@ -58,8 +58,8 @@ class Graph:
             edge_index: ``[2, E]``, integers.
             num_nodes: Number of nodes, or of sources and destinations.
             add_self_loops: Drop the self-loops of the input and give each shared node one.
-            shared_nodes: Source ``j`` and destination ``j`` are the same node wherever both exist; by default true for one
-                number of nodes, and for a pair if self-loops are added (as PyG's ``GATConv`` has it).
+            shared_nodes: Source ``j`` and destination ``j`` are the same node wherever both exist; by default true for
+                one number of nodes, and for a pair if self-loops are added (as PyG's ``GATConv`` has it).
         """
         num_src, num_dst = (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
         if shared_nodes is None:
@@ -168,7 +168,7 @@ class SortedEdges:
         neighbors: ``[num_dst]``; :math:`|N_i|`, the number of in-edges without self-loops.
         explicit_loops: ``[num_dst]``; number of self-loops among the stored edges, or None if there are none.
         parked: Slots from ``rowptr[-1]`` on hold self-loops that were dropped, their ``dst`` is ``num_dst`` (and
-            ``dst_by_src`` from ``colptr[-1]`` on is any node). Only in compiled code, where no shape may depend on the data.
+            ``dst_by_src`` from ``colptr[-1]`` on is any node). Only in compiled code, where no shape may depend on data.
     """
 
     rowptr: Tensor

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import torch
 
-PATH = Path(__file__).with_name("_fused.so")
+# The variable names another build, for example one with sanitizers.
+PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever a function of csrc/ takes other arguments: a library built from other sources must not be called.
 INTERFACE = 2
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
@@ -88,7 +89,7 @@ def _bind(handle: ctypes.CDLL) -> Library:
 
 
 def _share_openmp_runtime() -> None:
-    """Makes the OpenMP runtime that torch has loaded visible to our library, which brings none: one pool of threads for both."""
+    """Makes the OpenMP runtime that torch has loaded visible to our library, which brings none: one pool of threads."""
     for path in _openmp_runtimes():
         try:
             ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)

@@ -1,8 +1,8 @@
 """The fused kernels as torch operators, for ``torch.compile`` and ``torch.export``.
 
-A compiled program cannot hold a graph's layout, so the operators take its handle: ``edge_index``, the numbers of nodes and how
-self-loops are treated. When they run they find the layout where eager code finds it, in the cache. Eager code itself calls the
-kernels directly, which takes a fraction of the time that an operator needs to be dispatched.
+A compiled program cannot hold a graph's layout, so the operators take its handle: ``edge_index``, the numbers of nodes
+and how self-loops are treated. When they run they find the layout where eager code finds it, in the cache. Eager code
+itself calls the kernels directly, which takes a fraction of the time that an operator needs to be dispatched.
 """
 
 from __future__ import annotations

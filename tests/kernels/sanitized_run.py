@@ -1,21 +1,16 @@
-"""Calls every kernel on small awkward inputs, with the library whose path is the first argument.
+"""Calls every kernel on small awkward inputs.
 
-Meant for a library built with ``-fsanitize=address,undefined``, which ends the process at the first mistake.
+Meant for a library built with ``-fsanitize=address,undefined``, which ends the process at the first mistake. With the argument
+``--mistake`` it makes one.
 """
 
 import itertools
 import sys
-from pathlib import Path
 
 import torch
+from fused_cases import HEADS, PRIMITIVES, Case, run
 
-from graphgym_lcat.kernels import library
-
-library.PATH = Path(sys.argv[1])
-
-from fused_cases import HEADS, PRIMITIVES, Case, run  # noqa: E402
-
-from graphgym_lcat.kernels import Graph, calls, fused  # noqa: E402
+from graphgym_lcat.kernels import Graph, calls, fused, library
 
 
 def graphs():
@@ -29,6 +24,10 @@ def graphs():
 
 def main() -> None:
     assert fused.UNAVAILABLE is None, fused.UNAVAILABLE
+    if "--mistake" in sys.argv:
+        graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2)
+        graph.compact.col[0] = 2
+        fused.neighbor_mean(graph, torch.zeros(2, 16))
     calls.MIN_WORK_PER_THREAD = 1
     torch.set_num_threads(2)
     count = 0

@@ -44,7 +44,7 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
             for (int64_t n = part; n < items; n += repeat) {
                 const int32_t *index = indices_at(&block, heads, n);
                 if (part == 0)
-                    for (int64_t b = 0; b < edges_per_vector(heads); b++) prefetch_row(v + index[b] * width, width);
+                    for (int64_t b = 0; b < edges_per_vector(heads); b++) prefetch_row(v + index[b] * width);
                 vec x = gather(heads, part, index, k, k_stride) + q_part;
                 store(t + n, x);
                 top = larger(top, leaky(x, slope));
@@ -148,7 +148,7 @@ INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges ed
             for (int64_t n = part; n < items; n += repeat) {
                 const int32_t *index = indices_at(&block, heads, n);
                 if (part == 0)
-                    for (int64_t b = 0; b < edges_per_vector(heads); b++) prefetch_row(grad + index[b] * width, width);
+                    for (int64_t b = 0; b < edges_per_vector(heads); b++) prefetch_row(grad + index[b] * width);
                 const vec x = gather(heads, part, index, node, 4 * heads) + k_part;
                 const vec shift = gather(heads, part, index, node + heads, 4 * heads);
                 const vec scale = gather(heads, part, index, node + 2 * heads, 4 * heads);

@@ -81,7 +81,7 @@ NOINLINE void pair_products(int64_t heads, const struct block *block, int64_t ch
 
 INLINE void prefetch_block(const struct block *block, const real *rows, int64_t width)
 {
-    for (int64_t b = 0; b < block->count; b++) prefetch_row(rows + edge_at(block, b) * width, width);
+    for (int64_t b = 0; b < block->count; b++) prefetch_row(rows + edge_at(block, b) * width);
 }
 
 INLINE void gatv2_forward_row(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *q, const real *k,

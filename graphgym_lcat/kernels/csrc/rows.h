@@ -6,11 +6,11 @@
 
 #define NOINLINE static __attribute__((noinline, unused))
 
-/* Starts loading a row into the cache; what comes after the first lines of a long row the processor foresees itself. */
-INLINE void prefetch_row(const real *row, int64_t width)
+/* Starts loading a row into the cache: its first lines, what comes after them the processor foresees itself. */
+INLINE void prefetch_row(const real *row)
 {
-    const int64_t line = 64 / sizeof(real), n = width < 8 * line ? width : 8 * line;
-    for (int64_t c = 0; c < n; c += line) __builtin_prefetch(row + c);
+    __builtin_prefetch(row);
+    __builtin_prefetch((const char *)row + 64);
 }
 
 enum sum_kind {
