@@ -1,6 +1,6 @@
 """Writes docs/reproduction.md and docs/reproduction.csv: our numbers beside the paper's.
 
-    lcat sweep reproduction && python docs/reproduction.py results/reproduction
+lcat sweep reproduction && python docs/reproduction.py results/reproduction
 """
 
 import sys
