@@ -17,15 +17,15 @@ COLUMNS = ["dataset", "model", "split_seed", "seed", "best_epoch", "val.accuracy
 INTRODUCTION = """\
 # Our numbers beside the paper's
 
-Test accuracy at the best validation epoch, in percent, with the settings of the paper (`configs/real.yaml`, learning rate 0.01, 2500
-epochs, split 70/15/15). Made by
+Test accuracy at the best validation epoch, in percent, with the settings of the paper (`configs/real.yaml`, learning
+rate 0.01, 2500 epochs, split 70/15/15). Made by
 
     lcat sweep reproduction
     python docs/reproduction.py results/reproduction
 
-The paper's random split is not published, and on small test sets the split alone moves the accuracy by more than a published
-deviation. So Cora and CiteSeer are run on three splits, three seeds each; the table gives the spread over seeds and splits. Every run
-that was made is in `reproduction.csv`.
+The paper's random split is not published, and on small test sets the split alone moves the accuracy by more than a
+published deviation. So Cora and CiteSeer are run on three splits with three seeds each, and the table gives the spread over
+seeds and over splits. Every run that was made is in `reproduction.csv`.
 """
 
 
