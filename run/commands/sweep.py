@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from lcat_run.errors import UserError
+
 HELP = "make every run of a grid, here or on a SLURM cluster; the same command again goes on where it stopped"
 EXAMPLES = """\
   lcat sweep demo                                      a packaged grid, one worker a core
@@ -81,6 +83,10 @@ def execute(args: argparse.Namespace) -> int:
     )
     try:
         return _slurm(args, request) if args.engine == "slurm" else _local(args, request)
+    except BrokenPipeError:  # the reader of our output has gone: for the caller to deal with
+        raise
+    except OSError as error:
+        raise UserError(f"{error.filename or 'the results folder'}: {error.strerror or error}") from error
     except SweepFailed as error:
         print(f"lcat sweep: {error}\nfinished runs are safe; the same command goes on", file=sys.stderr)
         return 1
@@ -154,7 +160,7 @@ def _slurm(args: argparse.Namespace, request) -> int:
         folder.write(plan, sys.argv[1:])
         if runs:
             launch.prepare_datasets(plan, runs, worker)
-    submitted = engine.submit(runs) if runs else []
+    submitted = engine.submit(runs, plan.common) if runs else []
     jobs = f" as {', '.join(f'job {submission.job}' for submission in submitted)}" if submitted else ""
     print(
         f"{len(runs)} runs submitted{jobs}; {len(snapshot.of('done'))} done, {len(waiting)} waiting or running, "

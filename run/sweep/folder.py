@@ -118,6 +118,9 @@ class SweepFolder:
         """Says, while it lasts, that this process works on the sweep, so that ``lcat cancel`` finds it."""
         this = Process.current()
         self._launchers.mkdir(exist_ok=True)
+        for path, process in self._known_launchers():
+            if process is None or (process.is_here and not process.is_alive()):  # killed before it could clean up
+                path.unlink(missing_ok=True)
         path = self._launchers / f"{this.host}-{this.pid}.json"
         files.write_json(path, this.record())
         try:
@@ -127,8 +130,11 @@ class SweepFolder:
 
     def live_launchers(self) -> list[Process]:
         """Launchers on this host that run now."""
-        found = [Process.from_record(files.read_json(path)) for path in sorted(self._launchers.glob("*.json"))]
+        found = [process for _, process in self._known_launchers()]
         return [process for process in found if process is not None and process.is_here and process.is_alive()]
+
+    def _known_launchers(self) -> list[tuple[Path, Process | None]]:
+        return [(path, Process.from_record(files.read_json(path))) for path in sorted(self._launchers.glob("*.json"))]
 
 
 def _versions() -> dict[str, str]:

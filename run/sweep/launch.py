@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -25,6 +26,8 @@ from lcat_run.sweep.plan import Plan, Run, make_plan
 from lcat_run.sweep.progress import Progress
 from lcat_run.sweep.state import RunState, Snapshot, scan
 from lcat_run.sweep.worker import Worker, WorkerDied
+
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
@@ -97,7 +100,7 @@ def planning_worker(threads: int) -> Iterator[Worker]:
         try:
             yield worker
         except WorkerDied as death:
-            raise SweepFailed(f"the settings could not be checked: {death}") from death
+            raise SweepFailed(f"the worker that checks settings and prepares datasets is gone: {death}") from death
         finally:
             worker.close()
 
@@ -143,7 +146,7 @@ def prepare_datasets(plan: Plan, runs: Sequence[Run], worker: Worker) -> None:
     for run, settings in datasets.values():
         reply = worker.prepare(settings)
         if not reply.get("ok"):
-            problems[run.dataset] = str(reply.get("error"))
+            problems[run.dataset] = re.sub(r"^\w+Error: ", "", str(reply.get("error")))
     if problems:
         listed = "; ".join(problems.values())
         raise UserError(
@@ -159,15 +162,15 @@ def run_locally(launch: Launch, plan: Plan, folder: SweepFolder, runs: Sequence[
     progress = Progress(len(chosen), len(chosen) - len(runs), costs)
     engine = LocalEngine(folder, plan.common, runs, jobs, threads, progress, first_worker=worker)
     try:
-        with folder.launcher(), _stop_on_signals(engine, progress):
+        with folder.launcher(), _stop_on_signals(engine):
             return engine.run()
     finally:
         progress.close()
 
 
 @contextmanager
-def _stop_on_signals(engine: LocalEngine, progress: Progress) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) asks the workers for checkpoints, the second does not wait for them."""
+def _stop_on_signals(engine: LocalEngine) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM, or a closed terminal) asks for checkpoints, the second does not wait for them."""
     received = []
 
     def handle(number: int, _: object) -> None:
@@ -176,7 +179,8 @@ def _stop_on_signals(engine: LocalEngine, progress: Progress) -> Iterator[None]:
             print("\nstopping: writing checkpoints (again to kill)", file=sys.stderr, flush=True)
         engine.stop(patience=30.0 if len(received) == 1 else 0.0)
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    caught = [number for number in _STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup has it
+    before = {number: signal.signal(number, handle) for number in caught}
     try:
         yield
     finally:

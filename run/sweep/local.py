@@ -139,7 +139,8 @@ class LocalEngine:
                 self._make(slot, *job)
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            self._abort(SweepFailed(f"no space left in {self._folder.path}: {error}") if full else error)
+            where = f"no space left in {self._folder.path}: " if full else ""
+            self._abort(SweepFailed(f"{where}{error}"))
         except BaseException as error:  # handed to the thread that called run()
             self._abort(error)
         finally:
@@ -203,11 +204,9 @@ class LocalEngine:
             self._folder.note("started", run.run_id)
             outcome, detail = self._ask(worker, run)
         finally:
-            with self._lock:
-                self._running.discard(run.run_id)
             claim.release("paused" if outcome == "busy" else outcome, detail)
         self._folder.note(outcome, run.run_id, **({"detail": detail} if detail else {}))
-        self._settle(slot, run, outcome, detail)
+        self._settle(run, outcome, detail)
 
     def _worker(self, slot: int) -> Worker:
         worker = self._workers.get(slot)
@@ -245,8 +244,9 @@ class LocalEngine:
             return "paused", error
         return status, error
 
-    def _settle(self, slot: int, run: Run, outcome: str, detail: str) -> None:
+    def _settle(self, run: Run, outcome: str, detail: str) -> None:
         with self._lock:
+            self._running.discard(run.run_id)
             if outcome == "killed":
                 self._after_death(run, detail)
             elif outcome == "busy":

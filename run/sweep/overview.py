@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lcat_run.sweep.cost import Estimate, duration_text
 from lcat_run.sweep.folder import SweepFolder
 from lcat_run.sweep.plan import Run
-from lcat_run.sweep.queue import look_at_queue
+from lcat_run.sweep.queue import QueueLook, look_at_queue
 from lcat_run.sweep.state import STATES, Snapshot, scan
 
 _EXAMPLES_SHOWN = 5
@@ -17,8 +17,10 @@ _EXAMPLES_SHOWN = 5
 def overview(folder: SweepFolder) -> tuple[str, int]:
     """What there is to say about a sweep, and how many of its runs may still end without a new command."""
     runs = folder.read_runs()
-    queue = look_at_queue(folder)
-    snapshot = scan(folder, runs, queue.states)
+    snapshot, queue = scan(folder, runs), QueueLook()
+    if not all(map(snapshot.is_done, runs)):
+        queue = look_at_queue(folder)
+        snapshot = scan(folder, runs, queue.states)
     counts = snapshot.counts()
     shown = [f"{counts[state]} {state}" for state in STATES if counts[state]]
     lines = [f"{folder.path}: {len(runs)} runs: {', '.join(shown)}"]

@@ -12,9 +12,10 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from lcat_run.errors import UserError
 from lcat_run.sweep.folder import SweepFolder
@@ -34,6 +35,7 @@ from lcat_run.sweep.worker import COMMAND_VARIABLE
 
 _SIGNAL_SECONDS = 60
 _MANY_REQUEUES = 1000
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -116,23 +118,24 @@ class SlurmEngine:
         self._threads = threads or 1
         self._jobs = max(1, resources.cpus // self._threads)
 
-    def submit(self, runs: Sequence[Run]) -> list[Submission]:
-        """Hands the runs to SLURM in as few arrays as it allows."""
+    def submit(self, runs: Sequence[Run], common: Mapping[str, Any]) -> list[Submission]:
+        """Hands the runs to SLURM in as few arrays as it allows; ``common`` is what all of them set."""
         self._folder.slurm.mkdir(parents=True, exist_ok=True)
-        tasks = share_out([run.run_id for run in runs], self._resources.runs_per_task)
+        tasks = [self._task(share, common) for share in share_out(runs, self._resources.runs_per_task)]
         size = _ask(max_array_size)
         return [self._submit_array(tasks[start : start + size]) for start in range(0, len(tasks), size)]
 
-    def _submit_array(self, tasks: list[list[str]]) -> Submission:
+    def _submit_array(self, tasks: list[SlurmTask]) -> Submission:
         import submitit
 
         token = uuid.uuid4().hex[:8]
-        submission = Submission(self._folder.slurm / f"submission-{token}.json", token, tasks, submitted=time.time())
+        run_ids = [[run["run_id"] for run in task.runs] for task in tasks]
+        submission = Submission(self._folder.slurm / f"submission-{token}.json", token, run_ids, submitted=time.time())
         submission.write()
         executor = self._executor(self._folder.slurm / "jobs", token)
         try:
             with executor.batch():
-                jobs = [executor.submit(self._task(run_ids)) for run_ids in tasks]
+                jobs = [executor.submit(task) for task in tasks]
         except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
             submission.closed = True
             submission.write()
@@ -141,9 +144,10 @@ class SlurmEngine:
         submission.write()
         return submission
 
-    def _task(self, run_ids: list[str]) -> SlurmTask:
+    def _task(self, runs: Sequence[Run], common: Mapping[str, Any]) -> SlurmTask:
         kept = {key: os.environ[key] for key in (COMMAND_VARIABLE,) if key in os.environ}
-        return SlurmTask(str(self._folder.path.absolute()), run_ids, self._jobs, self._threads, kept)
+        records = [run.record() for run in runs]
+        return SlurmTask(str(self._folder.path.absolute()), dict(common), records, self._jobs, self._threads, kept)
 
     def _executor(self, folder: Path, token: str):
         try:
@@ -159,7 +163,7 @@ class SlurmEngine:
 
     def preview(self, runs: Sequence[Run]) -> str:
         """The text for sbatch, and what SLURM thinks of it; nothing is submitted or written to the sweep."""
-        tasks = share_out([run.run_id for run in runs], self._resources.runs_per_task)
+        tasks = share_out(runs, self._resources.runs_per_task)
         size = _ask(max_array_size)
         with tempfile.TemporaryDirectory(prefix="lcat-") as scratch:
             executor = self._executor(Path(scratch), "preview")
@@ -199,10 +203,10 @@ class SlurmEngine:
                 submission.write()
 
 
-def share_out(run_ids: list[str], runs_per_task: int) -> list[list[str]]:
+def share_out(runs: Sequence[_T], runs_per_task: int) -> list[Sequence[_T]]:
     """Runs by task. They come longest first and are dealt like cards, so that tasks take about equally long."""
-    count = -(-len(run_ids) // runs_per_task)
-    return [run_ids[start::count] for start in range(count)]
+    count = -(-len(runs) // runs_per_task)
+    return [runs[start::count] for start in range(count)]
 
 
 def _ask(question):

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 _KILLED_SOON_SECONDS = 600.0
 
@@ -17,9 +18,19 @@ class SlurmTask:
     submitit calls :meth:`checkpoint` and puts the job back into the queue, and the runs go on from their checkpoints.
     """
 
-    def __init__(self, folder: str, run_ids: list[str], jobs: int, threads: int, environment: dict[str, str]):
+    def __init__(
+        self,
+        folder: str,
+        common: dict[str, Any],
+        runs: list[dict[str, Any]],
+        jobs: int,
+        threads: int,
+        environment: dict[str, str],
+    ):
         self.folder = folder
-        self.run_ids = run_ids
+        # Kept as they were when the runs got their names: the sweep may be given other settings while this task waits.
+        self.common = common
+        self.runs = runs
         self.jobs = jobs
         self.threads = threads
         self.environment = environment
@@ -28,14 +39,18 @@ class SlurmTask:
     def __call__(self) -> dict[str, int]:
         from lcat_run.sweep.folder import SweepFolder
         from lcat_run.sweep.local import LocalEngine
+        from lcat_run.sweep.plan import Run
 
         os.environ.update(self.environment)
-        folder = SweepFolder(Path(self.folder))
-        mine = set(self.run_ids)
-        runs = {run.run_id: run for run in folder.read_runs(with_old=True) if run.run_id in mine}
-        ordered = [runs[run_id] for run_id in self.run_ids if run_id in runs]
+        runs = [Run(**record) for record in self.runs]
         self._engine = LocalEngine(
-            folder, folder.info["settings"], ordered, self.jobs, self.threads, _Log(), stop_when_paused=True
+            SweepFolder(Path(self.folder)),
+            self.common,
+            runs,
+            self.jobs,
+            self.threads,
+            _Log(),
+            stop_when_paused=True,
         )
         outcome = self._engine.run()
         if outcome.paused:
@@ -49,7 +64,7 @@ class SlurmTask:
         if self._engine is not None:
             self._engine.stop(patience=20.0)
             self._engine.wait()
-        again = SlurmTask(self.folder, self.run_ids, self.jobs, self.threads, self.environment)
+        again = SlurmTask(self.folder, self.common, self.runs, self.jobs, self.threads, self.environment)
         return submitit.helpers.DelayedSubmission(again)
 
     def __getstate__(self) -> dict:

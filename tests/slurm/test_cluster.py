@@ -107,6 +107,7 @@ def test_a_submission_that_sbatch_refuses_is_told(sandbox):
     assert "invalid partition" in said
 
 
+@pytest.mark.campaign
 def test_a_launcher_that_dies_after_sbatch_leaves_nothing_behind(sandbox):
     sandbox.submit(*LONG, "--runs-per-task", "1")
     (record,) = sandbox.folder.slurm.glob("submission-*.json")
@@ -128,3 +129,20 @@ def test_runs_longer_than_the_time_limit_go_on_from_their_checkpoints(sandbox):
     assert all(len(log) >= 2 for log in logs)
     assert not any(line.startswith("started at epoch 0 ") for log in logs for line in log[1:])
     assert set(sandbox.completions().values()) == {1}
+
+
+@pytest.mark.campaign
+def test_real_training_on_the_cluster(sandbox, monkeypatch):
+    monkeypatch.delenv("LCAT_WORKER")
+    sandbox.write_grid(
+        """\
+        name: small
+        base: real.yaml
+        models: [gcn, lcat]
+        seeds: 2
+        set: {dataset.name: BlockModel, block_model.num_nodes: 200, optim.max_epoch: 20}
+        """
+    )
+    sandbox.submit("--runs-per-task", "2", "--mem", "2000M")
+    sandbox.wait_until_done(4, seconds=200)
+    assert all(0 <= result["test"]["accuracy"] <= 1 for result in sandbox.results().values())

@@ -44,6 +44,12 @@ class Sandbox:
             command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ)
         )
 
+    def launch_and_wait(self, *arguments: str) -> int:
+        launcher = self.launch(*arguments)
+        said, _ = launcher.communicate(timeout=600)
+        print(said)
+        return launcher.returncode
+
     def results(self) -> dict[str, dict]:
         return {
             path.parent.name: json.loads(path.read_text()) for path in sorted(self.folder.runs.glob("*/result.json"))

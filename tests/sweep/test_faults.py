@@ -1,53 +1,10 @@
 """Workers and launchers are killed at random moments; afterwards every run is done once, as if nothing had been."""
 
-import json
 import random
-import signal
 import subprocess
-import time
 
 import pytest
-
-from lcat_run.sweep.process import Process
-
-
-def worker_of(claim) -> Process | None:
-    try:
-        content = json.loads(claim.read_text())
-    except ValueError:
-        return None
-    return None if "left" in content else Process.from_record(content.get("worker"))
-
-
-def kill_something(sandbox, rng, launcher) -> str:
-    """SIGKILL to the launcher (one time in five) or to a worker in the middle of a run."""
-    if rng.random() < 0.2:
-        launcher.kill()
-        return "launcher"
-    workers = [worker_of(path) for path in sandbox.folder.runs.glob("*/claim.json")]
-    alive = [worker for worker in workers if worker is not None and worker.is_alive()]
-    if not alive:
-        return ""
-    subprocess.run(["kill", "-KILL", str(rng.choice(alive).pid)], check=False)
-    return "worker"
-
-
-def sweep_under_fire(sandbox, kills, arguments, rng):
-    """Runs the sweep, killing ``kills`` times, until it is through; how often what was killed."""
-    done = {"worker": 0, "launcher": 0}
-    deadline = time.monotonic() + 600
-    while True:
-        launcher = sandbox.launch(*arguments)
-        while launcher.poll() is None and sum(done.values()) < kills:
-            time.sleep(rng.uniform(0.05, 0.4))
-            victim = kill_something(sandbox, rng, launcher)
-            if victim:
-                done[victim] += 1
-        said, _ = launcher.communicate(timeout=300)
-        if launcher.returncode == 0:
-            return done
-        assert launcher.returncode in (1, -signal.SIGKILL), said
-        assert time.monotonic() < deadline
+from kills import sweep_under_fire
 
 
 def check(sandbox, reference, runs):

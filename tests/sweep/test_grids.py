@@ -1,5 +1,7 @@
 """The grids that come with the package, checked by the real worker."""
 
+import re
+import textwrap
 from collections import Counter
 from importlib import resources
 from pathlib import Path
@@ -10,6 +12,7 @@ from lcat_run.sweep.grid import read_grid
 from lcat_run.sweep.launch import planning_worker
 from lcat_run.sweep.plan import make_plan
 
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "sweeps.md"
 FOLDER = Path(str(resources.files("lcat_grids")))
 DATASETS = 11
 
@@ -58,3 +61,10 @@ def test_the_grids_of_other_networks_have_both_kinds_of_weights_where_there_is_a
     kinds = Counter((run.model == name, run.params["lcat.score_weights"]) for run in plan.runs)
     cell = DATASETS * 2 * 10
     assert kinds == {(True, "shared"): cell, (False, "shared"): 6 * cell, (False, "separate"): 6 * cell}
+
+
+def test_the_grid_of_the_documentation_can_start(tmp_path, worker):
+    block = re.search(r"^    name: mine.*\n(?:    .*\n)+", DOCUMENTATION.read_text(), re.MULTILINE)
+    (tmp_path / "mine.yaml").write_text(textwrap.dedent(block[0]))
+    plan = make_plan(read_grid(tmp_path / "mine.yaml"), worker)
+    assert len(plan.runs) == (3 * 2 * 2 * 2 - 1 * 2 * 2) * 5 + 1

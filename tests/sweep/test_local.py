@@ -176,6 +176,20 @@ def test_a_worker_that_does_not_answer_is_killed_by_the_second_ctrl_c(sandbox):
     assert launcher.returncode == 130
 
 
+def test_a_results_folder_that_cannot_be_written_is_one_message(sandbox, capsys):
+    (sandbox.path / "results").write_text("a file")
+    assert sandbox.sweep() == 2
+    assert "results/small" in capsys.readouterr().err
+
+
+def test_a_closed_terminal_pauses_the_runs(sandbox):
+    launcher = sandbox.launch("optim.max_epoch", "300", "-j", "1")
+    wait_for(lambda: list(sandbox.folder.runs.glob("*/checkpoint.pt")))
+    launcher.send_signal(signal.SIGHUP)
+    said, _ = launcher.communicate(timeout=20)
+    assert "1 paused" in said
+
+
 def test_a_paused_run_goes_on_from_its_checkpoint(sandbox):
     launcher = sandbox.launch("optim.max_epoch", "60", "-j", "1", "--only", "model=gcn,dataset.name=Cora,seed=0")
     wait_for(lambda: list(sandbox.folder.runs.glob("*/checkpoint.pt")))
@@ -196,6 +210,7 @@ def test_workers_die_with_a_killed_launcher_and_the_next_one_takes_over(sandbox)
     launcher.communicate(timeout=20)
     wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
     assert sandbox.sweep("optim.max_epoch", "100", "-j", "8") == 0
+    assert not list((sandbox.folder.path / "launchers").iterdir())
     assert len(sandbox.results()) == 8
     assert set(sandbox.completions().values()) == {1}
 

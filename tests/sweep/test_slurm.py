@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from submitit.core.utils import DelayedSubmission
 
 from lcat_run import cli
 from lcat_run.errors import UserError
@@ -154,6 +155,17 @@ def test_without_slurm_the_engine_says_so(sandbox, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     assert submit(sandbox) == 2
     assert "there is no squeue on this machine" in capsys.readouterr().err
+
+
+def test_a_task_keeps_the_settings_it_was_submitted_with(slurm, sandbox):
+    """The sweep is given other settings while the task waits."""
+    submit(sandbox, "optim.max_epoch", "3")
+    (pickle,) = sandbox.folder.slurm.glob("jobs/101*_submitted.pkl")
+    submit(sandbox, "optim.max_epoch", "7")
+    task = DelayedSubmission.load(pickle).function
+    assert task.common["optim.max_epoch"] == 3
+    assert task() == {"done": 8, "done_elsewhere": 0, "failed": 0, "killed": 0}
+    assert {result["timing"]["seconds"] for result in sandbox.results().values()} == {0.03}
 
 
 @pytest.mark.parametrize(
