@@ -23,6 +23,7 @@ COMMANDS = (
     "report",
     "layers",
     "datasets",
+    "bench",
 )
 
 DESCRIPTION = "L-CAT for GraphGym: train, sweep, and compare layers that learn whether to convolve or attend."

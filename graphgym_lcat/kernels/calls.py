@@ -242,3 +242,34 @@ def gatv2_backward(
         _threads(layout, heads * channels),
     )
     return grads
+
+
+def gatv2_backward_symmetric(
+    layout: CompactLayout,
+    features: Tensor,
+    value: Tensor,
+    att: Tensor,
+    slope: float,
+    out: Tensor,
+    shift: Tensor,
+    scale: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of features (query and key in one), value and att, for a symmetric layout."""
+    _, heads, channels = value.shape
+    grads = tuple(torch.empty_like(t) for t in (features, value, att))
+    _call(
+        "gatv2_backward_symmetric",
+        value,
+        *layout.by_row,
+        layout.self_loops,
+        heads,
+        features.size(2),
+        channels,
+        *(t.data_ptr() for t in (features, value, att)),
+        slope,
+        *(t.data_ptr() for t in (out, shift, scale, grad)),
+        *(g.data_ptr() for g in grads),
+        _threads(layout, heads * channels),
+    )
+    return grads

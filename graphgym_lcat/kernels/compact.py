@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import torch
 from torch import Tensor
 
@@ -18,6 +20,7 @@ class CompactLayout:
         colptr, row: Destinations of source ``j`` are ``row[colptr[j]:colptr[j + 1]]``.
         loops: ``[num_dst]``; self-loops among the edges, or None if there are none or they do not matter.
         self_loops: Nodes ``0 … self_loops - 1`` have one self-loop that is not stored.
+        symmetric: Every edge goes both ways; ``colptr, row`` are then the same tensors as ``rowptr, col``.
     """
 
     def __init__(self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, count_loops: bool):
@@ -30,6 +33,7 @@ class CompactLayout:
         self.col = torch.empty(edges, dtype=torch.int32)
         self.row = torch.empty(edges, dtype=torch.int32)
         loops = torch.empty(num_dst, dtype=torch.int32) if count_loops else None
+        symmetric = ctypes.c_int()
         kept = library.load().layout(
             edges,
             src.data_ptr(),
@@ -42,13 +46,17 @@ class CompactLayout:
             self.colptr.data_ptr(),
             self.row.data_ptr(),
             0 if loops is None else loops.data_ptr(),
+            ctypes.addressof(symmetric),
         )
         if kept < 0:
             raise ValueError(
                 f"`edge_index` must hold sources in [0, {num_src - 1}] and destinations in [0, {num_dst - 1}]"
             )
+        self.symmetric = bool(symmetric.value)
         if kept < edges:
             self.col, self.row = self.col[:kept], self.row[:kept]
+        if self.symmetric:
+            self.colptr, self.row = self.rowptr, self.col
         self.loops = loops if loops is not None and bool(loops.any()) else None
 
         # Their addresses, read once: a small graph's layer takes less time than a few attribute accesses should.

@@ -88,18 +88,22 @@ def attend_gatv2(graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: T
         return reference.attend_gatv2(graph, query, key, value, att, negative_slope)
     more_heads, more_channels = _padding(heads, channels)
     more_depth = _padding(heads, key.size(2))[1]
+    one = query is key
     if more_heads or more_channels or more_depth:
-        query, key = (F.pad(t, (0, more_depth, 0, more_heads)) for t in (query, key))
+        query = F.pad(query, (0, more_depth, 0, more_heads))
+        key = query if one else F.pad(key, (0, more_depth, 0, more_heads))
         att = F.pad(att, (0, more_depth, 0, more_heads))
         value = F.pad(value, (0, more_channels, 0, more_heads))
     if torch.compiler.is_compiling():
         out = ops.attend_gatv2(*ops.handle(graph), query, key, value, att, negative_slope)[0]
-    elif _needs_grad(query, key, value, att):
-        out = _AttendGATv2.apply(graph, query, key, value, att, negative_slope)
-    else:
+    elif not _needs_grad(query, key, value, att):
         out, _, _ = calls.gatv2_forward(
             graph.compact, *(t.contiguous() for t in (query, key, value, att)), negative_slope
         )
+    elif one and graph.compact.symmetric:
+        out = _AttendSymmetricGATv2.apply(graph, query, value, att, negative_slope)
+    else:
+        out = _AttendGATv2.apply(graph, query, key, value, att, negative_slope)
     return out[:, :heads, :channels] if more_heads or more_channels else out
 
 
@@ -176,4 +180,23 @@ class _AttendGATv2(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         *inputs, out, shift, scale = ctx.saved_tensors
         grads = calls.gatv2_backward(ctx.layout, *inputs, ctx.slope, out, shift, scale, grad.contiguous())
+        return None, *grads, None
+
+
+class _AttendSymmetricGATv2(torch.autograd.Function):
+    """Query and key are one tensor and every edge goes both ways: ``i → j`` and ``j → i`` have one score, computed once."""
+
+    @staticmethod
+    def forward(ctx, graph: Graph, features: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:
+        ctx.layout, ctx.slope = graph.compact, slope
+        features, value, att = features.contiguous(), value.contiguous(), att.contiguous()
+        out, shift, scale = calls.gatv2_forward(ctx.layout, features, features, value, att, slope)
+        ctx.save_for_backward(features, value, att, out, shift, scale)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor):
+        features, value, att, *state = ctx.saved_tensors
+        grads = calls.gatv2_backward_symmetric(ctx.layout, features, value, att, ctx.slope, *state, grad.contiguous())
         return None, *grads, None

@@ -15,7 +15,7 @@ import torch
 # The variable names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever a function of csrc/ takes other arguments: a library built from other sources must not be called.
-INTERFACE = 2
+INTERFACE = 3
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
@@ -30,6 +30,7 @@ SIGNATURES = {
     "gat_backward": "nnppn" + "nn" + "pnpnpd" + "pppppp" + "pppt",
     "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",
     "gatv2_backward": "nppnppn" + "nnn" + "ppppd" + "pppp" + "ppppt",
+    "gatv2_backward_symmetric": "nppn" + "nnn" + "pppd" + "pppp" + "pppt",
 }
 _TYPES = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
 
@@ -83,7 +84,7 @@ def _bind(handle: ctypes.CDLL) -> Library:
             function.restype = ctypes.c_int
             kernels[name, dtype] = function
     layout = handle.lcat_layout
-    layout.argtypes = [_TYPES[a] for a in "nppnntppppp"]
+    layout.argtypes = [_TYPES[a] for a in "nppnntpppppp"]
     layout.restype = ctypes.c_int64
     return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, kernels)
 

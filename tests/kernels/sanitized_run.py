@@ -1,7 +1,7 @@
 """Calls every kernel on small awkward inputs.
 
-Meant for a library built with ``-fsanitize=address,undefined``, which ends the process at the first mistake. With the argument
-``--mistake`` it makes one.
+Meant for a library built with ``-fsanitize=address,undefined``, which ends the process at the first mistake. With the
+argument ``--mistake`` it makes one.
 """
 
 import itertools
@@ -37,6 +37,12 @@ def main() -> None:
                 continue
             run(fused, primitive, graph, Case(graph, heads, channels, seed=0).inputs(primitive, dtype))
             count += 1
+    both_ways = torch.tensor([[0, 1, 1, 2, 2, 2], [1, 0, 2, 1, 2, 2]])
+    for nodes, heads, channels in itertools.product((3, 9), HEADS, (7, 8, 40)):
+        graph = Graph.from_edge_index(both_ways, nodes)
+        _, features, value, att = Case(graph, heads, channels, seed=0).inputs("attend_gatv2", torch.float32)
+        fused.attend_gatv2(graph, features, features, value, att, 0.2).sum().backward()
+        count += 1
     print(f"{count} calls with {library.load().instruction_set}")
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from fused_cases import PRIMITIVES, Case, assert_all_same, cases, run
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graphgym_lcat.kernels import Graph, fused, library, reference
 
@@ -63,6 +64,24 @@ def test_key_and_value_may_be_one_tensor(dense_case):
         out = path.attend_gatv2(dense_case.graph, query, key, key, att, 0.2)
         grads.append((out, *torch.autograd.grad(out.square().sum(), (query, key, att))))
     assert_all_same(*grads, 1e-10)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES)
+@settings(max_examples=60, deadline=None)
+@given(case=cases(), both_ways=st.booleans())
+def test_query_and_key_may_be_one_tensor(dtype, case, both_ways):
+    edge_index, nodes = case.graph.edge_index, max(case.graph.num_src, case.graph.num_dst)
+    if both_ways:
+        edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
+    graph = Graph.from_edge_index(edge_index, nodes, case.graph.add_self_loops)
+    assert graph.compact.symmetric or not both_ways
+    _, features, value, att = Case(graph, case.heads, case.channels, case.seed).inputs("attend_gatv2", dtype)
+    results = []
+    for path, exact in ((fused, False), (reference, True)):
+        inputs = [t.detach().to(torch.float64 if exact else dtype).requires_grad_() for t in (features, value, att)]
+        out = path.attend_gatv2(graph, inputs[0], *inputs, 0.2)
+        results.append((out.detach(), *torch.autograd.grad(out.square().sum(), inputs)))
+    assert_all_same(*results, TOLERANCES[dtype])
 
 
 def test_columns_of_one_tensor_may_be_query_and_key(dense_case):

@@ -39,6 +39,18 @@ def test_results_repeat_bit_for_bit_with_any_number_of_threads(primitive, case):
             assert torch.equal(actual, expected)
 
 
+def test_symmetric_graphs_repeat_bit_for_bit_too(case):
+    edge_index = case.graph.edge_index
+    graph = Graph.from_edge_index(torch.cat([edge_index, edge_index.flip(0)], dim=1), 700)
+    _, features, value, att = case.inputs("attend_gatv2", torch.float32)
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        out = fused.attend_gatv2(graph, features, features, value, att, 0.2)
+        results.append((out, *torch.autograd.grad(out.square().sum(), (features, value, att))))
+    assert all(torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True))
+
+
 def test_as_many_threads_as_torch_has_but_none_for_little_work(monkeypatch, case):
     torch.set_num_threads(2)
     assert calls._threads(case.graph.compact, 32) == 2

@@ -103,3 +103,33 @@ def test_inference_tensors_are_not_cached():
         edge_index = EDGES.clone()
         cache.find(edge_index, 3, 3, True, True)
     assert len(cache) == 0
+
+
+@pytest.mark.parametrize(
+    ("edges", "symmetric"),
+    [
+        ([[0, 1, 1, 2], [1, 0, 2, 1]], True),
+        ([[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]], True),  # a self-loop is its own way back
+        ([[0, 1, 2], [1, 2, 0]], False),  # equal degrees, but a cycle
+        ([[0, 0, 1], [1, 1, 0]], False),  # one of the two copies has no way back
+        ([[], []], True),
+    ],
+)
+def test_the_compact_layout_knows_whether_edges_go_both_ways(edges, symmetric):
+    edge_index = torch.tensor(edges, dtype=torch.long)
+    assert Graph.from_edge_index(edge_index, 3).compact.symmetric is symmetric
+
+
+def test_the_compact_layout_holds_the_edges_by_both_ends():
+    layout = Graph.from_edge_index(EDGES, 3, add_self_loops=False).compact
+    assert (layout.rowptr.tolist(), layout.col.tolist()) == ([0, 2, 4, 6], [1, 2, 0, 1, 0, 2])
+    assert layout.colptr.tolist() == [0, 2, 4, 6]
+    assert [sorted(layout.row[i : i + 2].tolist()) for i in (0, 2, 4)] == [[1, 2], [0, 1], [0, 2]]
+    assert layout.loops.tolist() == [0, 1, 1]
+
+
+def test_a_graph_whose_edges_were_changed_is_not_sorted(edge_index):
+    graph = Graph.from_edge_index(edge_index, 3)
+    edge_index[0, 0] = 1
+    with pytest.raises(RuntimeError, match="was changed after this Graph had been made"):
+        _ = graph.compact

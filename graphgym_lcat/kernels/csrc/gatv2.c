@@ -7,6 +7,8 @@
  *   grad att = Σ_i q_i ∘ (grad q_i / att) + Σ_j k_j ∘ (grad k_j / att)
  * falls out of what the passes have summed per node.
  *
+ * On a graph whose edges all go both ways, with q = k, one pass does for both.
+ *
  * Heads are 1, 2, 4 or a multiple of 8 up to 64; depth (of q, k) and channels (of v) are multiples of 8. The caller pads.
  */
 #include <stdlib.h>
@@ -238,6 +240,113 @@ INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels
     add_slopes(heads, depth, slope, sum, k, att, grad_k, grad_att);
 }
 
+/* Both passes in one for a node of a symmetric graph whose queries are its keys: then e_ij = e_ji, the destinations of j are its
+ * sources, and the gradients of q_i and k_i are added up. `node` holds shift, scale and D of all nodes, `mine` of this one. */
+INLINE void gatv2_backward_node(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *node,
+                                const real *mine, const real *x, const real *my_x, const real *v, const real *my_v, const real *att,
+                                const real *grad, const real *my_grad, real slope, real *grad_x, real *grad_v, real *grad_att)
+{
+    const int64_t width = heads * depth, value_width = heads * channels, repeat = period(heads);
+    real t[BLOCK + LANES], as_row[BLOCK + LANES], as_col[BLOCK + LANES];
+    real lanes[3 * MAX_HEADS], sum_lanes[MAX_HEADS], sum[MAX_HEADS];
+    struct block block;
+
+    for (int64_t n = 0; n < 3; n++) spread(heads, mine + n * heads, lanes + n * MAX_HEADS);
+    for (int64_t h = 0; h < heads; h++) sum[h] = 0;
+    for (int64_t c = 0; c < width; c++) grad_x[c] = 0;
+    for (int64_t c = 0; c < value_width; c++) grad_v[c] = 0;
+    while (next_block(&edges, heads, &block)) {
+        prefetch_block(&block, x, width);
+        if (x != v) prefetch_block(&block, v, value_width);
+        prefetch_block(&block, grad, value_width);
+        pair_scores(heads, &block, depth, my_x, x, att, slope, t);
+        pair_products(heads, &block, channels, my_grad, v, as_row);
+        pair_products(heads, &block, channels, my_v, grad, as_col);
+        for (int64_t part = 0; part < repeat; part += LANES) {
+            const vec shift = load(lanes + part), scale = load(lanes + MAX_HEADS + part), mean = load(lanes + 2 * MAX_HEADS + part);
+            vec total = splat(0);
+            for (int64_t n = part; n < block.count * heads; n += repeat) {
+                const int32_t *index = indices_at(&block, heads, n);
+                const vec shift_j = gather(heads, part, index, node, 3 * heads);
+                const vec scale_j = gather(heads, part, index, node + heads, 3 * heads);
+                const vec mean_j = gather(heads, part, index, node + 2 * heads, 3 * heads);
+                const vec e = load(t + n);
+                const vec gamma_ij = exponential(e - shift) * scale, gamma_ji = exponential(e - shift_j) * scale_j;
+                const vec both = gamma_ij * (load(as_row + n) - mean) + gamma_ji * (load(as_col + n) - mean_j);
+                store(as_row + n, both);
+                store(as_col + n, gamma_ji);
+                total += only_edges(&block, heads, n, both);
+            }
+            store(sum_lanes + part, total);
+        }
+        fold_sum(heads, sum_lanes, sum);
+        const struct row_sum values = {.heads = heads, .channels = channels, .rows = grad, .weight = as_col, .sum = grad_v};
+        add_block(add_weighted_rows, values, &block);
+        const struct row_sum slopes = {.heads = heads, .channels = depth, .rows = x, .weight = as_row, .fixed = my_x, .sum = grad_x};
+        add_block(add_positive_rows, slopes, &block);
+    }
+    add_slopes(heads, depth, slope, sum, my_x, att, grad_x, grad_att);
+}
+
+/* The number of blocks of nodes; grad_att is summed within them, then over the blocks in their order, which is the same for any
+ * number of threads. */
+INLINE int64_t blocks_of(int64_t nodes) { return (nodes + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK; }
+
+static void sum_blocks(int64_t blocks, int64_t width, const real *partial, real *sum)
+{
+    for (int64_t c = 0; c < width; c++) {
+        double total = 0;
+        for (int64_t block = 0; block < blocks; block++) total += (double)partial[block * width + c];
+        sum[c] = (real)total;
+    }
+}
+
+/* What a column gathers from destination i: shift, scale and D, side by side. */
+INLINE void fill_node(int64_t i, int64_t heads, int64_t channels, const real *out, const real *shift, const real *scale,
+                      const real *grad, real *node)
+{
+    for (int64_t h = 0; h < heads; h++) {
+        const int64_t c = (i * heads + h) * channels;
+        real *to = node + i * 3 * heads + h;
+        to[0] = shift[i * heads + h];
+        to[heads] = scale[i * heads + h];
+        to[2 * heads] = dot(channels, grad + c, out + c);
+    }
+}
+
+/* For q = k = x and a graph whose edges all go both ways; grad_x is the gradient through both. Returns 0, or 1 if there is no
+ * memory. */
+int EXPORT(gatv2_backward_symmetric)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, int64_t heads,
+                                     int64_t depth, int64_t channels, const real *x, const real *v, const real *att, double slope,
+                                     const real *out, const real *shift, const real *scale, const real *grad, real *grad_x,
+                                     real *grad_v, real *grad_att, int threads)
+{
+    const int64_t width = heads * depth, value_width = heads * channels, blocks = blocks_of(rows);
+    real *partial = calloc((size_t)(blocks * width + rows * 3 * heads) + 1, sizeof *partial);
+    if (!partial) return 1;
+    real *node = partial + blocks * width;
+
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < rows; i++) fill_node(i, heads, channels, out, shift, scale, grad, node);
+#pragma omp for schedule(dynamic, 1) nowait
+        for (int64_t block = 0; block < blocks; block++)
+            for (int64_t i = block * ROWS_PER_BLOCK; i < rows && i < (block + 1) * ROWS_PER_BLOCK; i++) {
+                const struct edges edges = {col + rowptr[i], col + rowptr[i + 1], i < self_loops ? (int32_t)i : -1};
+#define CALL(heads)                                                                                                           \
+    gatv2_backward_node(heads, depth, channels, edges, node, node + i * 3 * heads, x, x + i * width, v, v + i * value_width,  \
+                        att, grad, grad + i * value_width, (real)slope, grad_x + i * width, grad_v + i * value_width,         \
+                        partial + block * width)
+                BY_HEADS(CALL)
+#undef CALL
+            }
+    }
+    sum_blocks(blocks, width, partial, grad_att);
+    free(partial);
+    return 0;
+}
+
 /* Returns 0, or 1 if there is no memory. */
 int EXPORT(gatv2_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr,
                            const int32_t *row, int64_t self_loops, int64_t heads, int64_t depth, int64_t channels, const real *q,
@@ -246,8 +355,7 @@ int EXPORT(gatv2_backward)(int64_t rows, const int64_t *rowptr, const int32_t *c
                            int threads)
 {
     const int64_t width = heads * depth, value_width = heads * channels;
-    const int64_t row_blocks = (rows + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK, blocks = row_blocks + (cols + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK;
-    /* grad_att is summed within blocks of nodes, then over the blocks in their order: the same for any number of threads. */
+    const int64_t row_blocks = blocks_of(rows), blocks = row_blocks + blocks_of(cols);
     real *partial = calloc((size_t)(blocks * width + rows * 3 * heads) + 1, sizeof *partial);
     if (!partial) return 1;
     real *node = partial + blocks * width;
@@ -255,13 +363,7 @@ int EXPORT(gatv2_backward)(int64_t rows, const int64_t *rowptr, const int32_t *c
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
 #pragma omp for schedule(static)
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t h = 0; h < heads; h++) {
-                real *to = node + i * 3 * heads + h;
-                to[0] = shift[i * heads + h];
-                to[heads] = scale[i * heads + h];
-                to[2 * heads] = dot(channels, grad + i * value_width + h * channels, out + i * value_width + h * channels);
-            }
+        for (int64_t i = 0; i < rows; i++) fill_node(i, heads, channels, out, shift, scale, grad, node);
 #pragma omp for schedule(dynamic, 1) nowait
         for (int64_t block = 0; block < blocks; block++) {
             real *att_part = partial + block * width;
@@ -287,11 +389,7 @@ int EXPORT(gatv2_backward)(int64_t rows, const int64_t *rowptr, const int32_t *c
             }
         }
     }
-    for (int64_t c = 0; c < width; c++) {
-        double total = 0;
-        for (int64_t block = 0; block < blocks; block++) total += (double)partial[block * width + c];
-        grad_att[c] = (real)total;
-    }
+    sum_blocks(blocks, width, partial, grad_att);
     free(partial);
     return 0;
 }

@@ -22,12 +22,20 @@ static void restore(int64_t n, int64_t *ptr)
     ptr[0] = 0;
 }
 
+/* Fills the buckets `to`, which begin at to_ptr, with the nodes in whose bucket of `from` they stand, in ascending order. */
+static void transpose(int64_t n, const int64_t *from_ptr, const int32_t *from, int64_t to_n, int64_t *to_ptr, int32_t *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t e = from_ptr[i]; e < from_ptr[i + 1]; e++) to[to_ptr[from[e]]++] = (int32_t)i;
+    restore(to_n, to_ptr);
+}
+
 /* Sorts the edges src[e] → dst[e]: col holds the sources of row i from rowptr[i] on, in ascending order, row the destinations of
- * column j from colptr[j] on, in the order of the input. With drop_loops, edges from a node to itself are left out; else loops
- * (if not NULL) counts them per destination.
+ * column j from colptr[j] on. With drop_loops, edges from a node to itself are left out; else loops (if not NULL) counts them per
+ * destination. *symmetric tells whether every edge goes both ways; then row and colptr equal col and rowptr.
  * Returns the number of edges, or −1 if an index is out of range. */
 int64_t lcat_layout(int64_t edges, const int64_t *src, const int64_t *dst, int64_t num_src, int64_t num_dst, int drop_loops,
-                    int64_t *rowptr, int32_t *col, int64_t *colptr, int32_t *row, int32_t *loops)
+                    int64_t *rowptr, int32_t *col, int64_t *colptr, int32_t *row, int32_t *loops, int *symmetric)
 {
     memset(rowptr, 0, (size_t)(num_dst + 1) * sizeof *rowptr);
     memset(colptr, 0, (size_t)(num_src + 1) * sizeof *colptr);
@@ -45,14 +53,17 @@ int64_t lcat_layout(int64_t edges, const int64_t *src, const int64_t *dst, int64
     for (int64_t e = 0; e < edges; e++)
         if (!drop_loops || src[e] != dst[e]) row[colptr[src[e]]++] = (int32_t)dst[e];
     restore(num_src, colptr);
-    for (int64_t j = 0; j < num_src; j++)
-        for (int64_t e = colptr[j]; e < colptr[j + 1]; e++) col[rowptr[row[e]]++] = (int32_t)j;
-    restore(num_dst, rowptr);
+    transpose(num_src, colptr, row, num_dst, rowptr, col);
+    *symmetric = 0;
+    if (num_src == num_dst && !memcmp(rowptr, colptr, (size_t)(num_src + 1) * sizeof *rowptr)) {
+        transpose(num_dst, rowptr, col, num_src, colptr, row); /* sorts row */
+        *symmetric = kept == 0 || !memcmp(row, col, (size_t)kept * sizeof *row);
+    }
     return kept;
 }
 
 /* Must equal INTERFACE in library.py. */
-int lcat_interface(void) { return 2; }
+int lcat_interface(void) { return 3; }
 
 /* The best instruction set that this library was built for and this processor has. */
 const char *lcat_instruction_set(void)

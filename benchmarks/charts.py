@@ -1,0 +1,108 @@
+"""Pictures of the measurements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLORS = {
+    "floor": "#8a8a8a",
+    "ours": "#0b6e4f",
+    "ours, torch path": "#8fbfa8",
+    "PyG": "#c8553d",
+    "DGL": "#3d5a80",
+}
+
+
+def layer_chart(result: dict[str, object]) -> Figure:
+    """Bars of time as multiples of the floor, one panel a graph and shape, for the largest number of threads."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    rows = result["measurements"]
+    threads = max(row["threads"] for row in rows)
+    panels: dict[tuple, list[dict]] = {}
+    for row in rows:
+        if row["threads"] == threads:
+            panels.setdefault((row["graph"], row["heads"], row["channels"]), []).append(row)
+    columns = min(3, len(panels))
+    lines = -(-len(panels) // columns)
+    tallest = max(len(panel) for panel in panels.values())
+    figure = Figure(figsize=(1.5 + 4.6 * columns, 1.1 + lines * (0.7 + 0.26 * tallest)), layout="constrained")
+    axes = figure.subplots(lines, columns, squeeze=False, sharex=True)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, ((graph, heads, channels), panel) in zip(axes.flat, panels.items(), strict=False):
+        _bars(axis, panel)
+        edges = panel[0]["edges"]
+        axis.set_title(f"{graph}, {edges:,} edges, {heads} × {channels}", fontsize=10, loc="left")
+    families = dict.fromkeys(row["family"] for row in rows)
+    figure.legend(
+        handles=[Patch(color=COLORS[family], label=family) for family in families],
+        loc="outside lower center",
+        ncols=len(families),
+        frameon=False,
+    )
+    plural = "s" if threads > 1 else ""
+    figure.suptitle(
+        f"One layer, forward + backward, float32, {threads} thread{plural}: time as a multiple of a linear layer and one "
+        "sparse product",
+        fontsize=11,
+    )
+    return figure
+
+
+def _bars(axis: Axes, rows: list[dict]) -> None:
+    ratios = [row["times_floor"] for row in rows]
+    axis.barh(range(len(rows)), ratios, color=[COLORS[row["family"]] for row in rows], height=0.72)
+    axis.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xscale("log")
+    axis.set_xlim(left=0.5, right=3 * max(ratios))
+    axis.axvline(1, color="#8a8a8a", linewidth=0.8, zorder=0)
+    axis.spines[["top", "right"]].set_visible(False)
+    for position, (row, ratio) in enumerate(zip(rows, ratios, strict=True)):
+        label = f"{ratio:.2g} ×  ({1e3 * min(row['seconds']):.3g} ms)" if ratio < 100 else f"{ratio:.0f} ×"
+        axis.text(ratio * 1.06, position, label, va="center", fontsize=7)
+
+
+def scale_chart(result: dict[str, object]) -> Figure:
+    """Seconds and peak memory of a training step over the number of edges, both axes logarithmic."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    time_axis, memory_axis = figure.subplots(1, 2)
+    limit = result["settings"]["memory_gib"]
+    colors = {"lcat": COLORS["ours"], "PyG GATConv": COLORS["PyG"]}
+    for name, color in colors.items():
+        rows = [row for row in result["measurements"] if row["name"] == name]
+        done = [row for row in rows if row["outcome"] == "done"]
+        edges = [row["edges"] for row in done]
+        time_axis.plot(edges, [row["seconds"] for row in done], "o-", color=color, label=name)
+        memory_axis.plot(edges, [row["peak_bytes"] / 2**30 for row in done], "o-", color=color, label=name)
+        for row in rows:
+            if row["outcome"] == "out of memory":
+                memory_axis.plot(row["edges"], limit, "x", color=color, markersize=9)
+                memory_axis.annotate(
+                    "out of memory", (row["edges"], limit), (0, 6), textcoords="offset points", color=color, ha="center"
+                )
+    memory_axis.axhline(limit, color="#8a8a8a", linewidth=0.8, linestyle="--", label=f"limit: {limit:g} GiB")
+    memory_axis.margins(y=0.12)
+    for axis, title in ((time_axis, "seconds per step"), (memory_axis, "peak memory of the process, GiB")):
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("edges")
+        axis.set_title(title, fontsize=10, loc="left")
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(frameon=False)
+    s = result["settings"]
+    figure.suptitle(
+        f"One full-batch training step, {s['layers']} layers, {s['width']} wide, {s['heads']} heads, "
+        f"{s['threads']} thread{'s' if s['threads'] > 1 else ''}",
+        fontsize=11,
+    )
+    return figure

@@ -1,0 +1,68 @@
+"""Time and memory of a full-batch training step while the graph grows to the size of ogbn-products."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+from lcat_benchmarks.measure import machine
+
+SCHEMA = 1
+LARGEST = 120_000_000
+EDGES = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 60_000_000, LARGEST)
+EDGES_PER_NODE = 50
+DEPTH, WIDTH, HEADS = 3, 128, 4
+LAYERS = ("lcat", "PyG GATConv")
+SMALL = 3_000_000  # below which a step is repeated
+
+
+class StepFailed(RuntimeError):
+    """The process of a step ended in a way that is not lack of memory."""
+
+
+def measure_scale(
+    max_edges: int, memory_gib: float, threads: int, progress: Callable[[str], None] = lambda text: None
+) -> dict[str, object]:
+    """A step of every layer at every size up to ``max_edges``; a layer that is out of memory is not tried further."""
+    rows = []
+    for layer in LAYERS:
+        for edges in (count for count in EDGES if count <= max_edges):
+            progress(f"{layer}, {edges:,} edges")
+            row = _run_step(layer, edges, memory_gib, threads)
+            rows.append({"name": layer, "edges": edges, "nodes": edges // EDGES_PER_NODE, **row})
+            if row["outcome"] != "done":
+                break
+    settings = {"layers": DEPTH, "width": WIDTH, "heads": HEADS, "memory_gib": memory_gib, "threads": threads}
+    return {"schema": SCHEMA, "kind": "scale", "machine": machine(), "settings": settings, "measurements": rows}
+
+
+def _run_step(layer: str, edges: int, memory_gib: float, threads: int) -> dict[str, object]:
+    sizes = {
+        "nodes": edges // EDGES_PER_NODE,
+        "edges": edges,
+        "depth": DEPTH,
+        "width": WIDTH,
+        "heads": HEADS,
+        "threads": threads,
+        "steps": 3 if edges <= SMALL else 1,
+        "memory-bytes": int(memory_gib * 2**30),
+    }
+    command = [sys.executable, "-m", "lcat_benchmarks.training_step", "--layer", layer]
+    command += [f"--{name}={value}" for name, value in sizes.items()]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise StepFailed(f"{layer} with {edges:,} edges ended with status {run.returncode}:\n{run.stderr[-2000:]}")
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+def text_table(result: dict[str, object]) -> str:
+    lines = [f"{'layer':<14}{'edges':>14}{'nodes':>12}{'s per step':>12}{'peak GiB':>10}"]
+    for row in result["measurements"]:
+        start = f"{row['name']:<14}{row['edges']:>14,}{row['nodes']:>12,}"
+        if row["outcome"] == "done":
+            lines.append(f"{start}{row['seconds']:>12.3f}{row['peak_bytes'] / 2**30:>10.2f}")
+        else:
+            lines.append(f"{start}  {row['outcome']} (limit {result['settings']['memory_gib']:g} GiB)")
+    return "\n".join(lines)
