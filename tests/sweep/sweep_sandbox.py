@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -41,7 +42,13 @@ class Sandbox:
         """`lcat sweep grid.yaml …` as a process of its own."""
         command = [sys.executable, "-m", "lcat_run.cli", "sweep", "grid.yaml", *arguments]
         return subprocess.Popen(
-            command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ)
+            command,
+            cwd=self.path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=dict(os.environ),
+            preexec_fn=_heed_signals,
         )
 
     def launch_and_wait(self, *arguments: str) -> int:
@@ -61,3 +68,9 @@ class Sandbox:
             path.parent.name: len(path.read_text().splitlines())
             for path in sorted(self.folder.runs.glob("*/completions"))
         }
+
+
+def _heed_signals() -> None:
+    """Tests that run in the background, or under nohup, pass on that these signals are ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
