@@ -205,7 +205,7 @@ def versions() -> dict[str, str]:
 
 
 def _write_config(run_dir: Path) -> None:
-    complete = {key: value for key, value in cfg.items() if key not in ("share", "params")}
+    complete = {key: value for key, value in cfg.items() if key not in ("share", "params", "run_dir")}
     text = CfgNode(complete).dump()
     write_atomically(run_dir / "config.yaml", lambda file: file.write(text.encode()))
 
