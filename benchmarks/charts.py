@@ -61,12 +61,14 @@ def _bars(axis: Axes, rows: list[dict]) -> None:
     axis.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
     axis.invert_yaxis()
     axis.set_xscale("log")
-    axis.set_xlim(left=0.5, right=3 * max(ratios))
+    axis.set_xlim(left=0.5, right=6 * max(ratios))
     axis.axvline(1, color="#8a8a8a", linewidth=0.8, zorder=0)
     axis.spines[["top", "right"]].set_visible(False)
     for position, (row, ratio) in enumerate(zip(rows, ratios, strict=True)):
-        label = f"{ratio:.2g} ×  ({1e3 * min(row['seconds']):.3g} ms)" if ratio < 100 else f"{ratio:.0f} ×"
-        axis.text(ratio * 1.06, position, label, va="center", fontsize=7)
+        milliseconds = 1e3 * min(row["seconds"])
+        times = f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+        spent = f"{milliseconds:.1f}" if milliseconds < 100 else f"{milliseconds:,.0f}"
+        axis.text(max(ratio, 0.5) * 1.06, position, f"{times} ×  ({spent} ms)", va="center", fontsize=7)
 
 
 def scale_chart(result: dict[str, object]) -> Figure:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from lcat_benchmarks.graphs import BenchmarkGraph
 from torch import Tensor
 from torch.nn import Linear, Module
 from torch_geometric.nn import GATConv, GATv2Conv, GCNConv
 
 from graphgym_lcat.nn import CATConv, LCATConv
+from lcat_benchmarks.graphs import BenchmarkGraph
 
 FLOOR = "floor"
 

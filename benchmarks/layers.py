@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Sequence
 
 import torch
+
 from lcat_benchmarks.contenders import FLOOR, Contender, available
 from lcat_benchmarks.graphs import BenchmarkGraph, load_graph
 from lcat_benchmarks.measure import interleaved_seconds, machine, peak_bytes

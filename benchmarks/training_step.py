@@ -1,4 +1,4 @@
-"""One training step on a random graph, in a process of its own with a limit of memory; prints one line of JSON.
+"""One training step on a random undirected graph, in a process of its own with a limit of memory; prints one line of JSON.
 
 Started by :mod:`lcat_benchmarks.scale`; a limit that is reached ends this process, not the machine.
 """
@@ -57,7 +57,9 @@ def main() -> None:
 
 
 def measure(args: argparse.Namespace) -> dict[str, object]:
-    edge_index = torch.randint(args.nodes, (2, args.edges))
+    half = torch.randint(args.nodes, (2, args.edges // 2))
+    edge_index = torch.cat([half, half.flip(0)], dim=1)
+    del half
     start = time.perf_counter()
     graph = edge_index
     if args.layer == "lcat":

@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "lcat_run": set(),
     "lcat_analysis": set(),
 }
-OURS = ("graphgym_lcat", "lcat_run", "lcat_analysis", "lcat_configs", "lcat_grids")
+OURS = ("graphgym_lcat", "lcat_run", "lcat_analysis", "lcat_benchmarks", "lcat_configs", "lcat_grids")
 HEAVY = ("torch", "torch_geometric", "pandas", "matplotlib", "statsmodels", "scipy", "submitit")
 
 

@@ -154,7 +154,8 @@ class _AttendGAT(torch.autograd.Function):
     def forward(ctx, graph: Graph, query: Tensor, key: Tensor, value: Tensor, slope: float) -> Tensor:
         ctx.layout, ctx.slope = graph.compact, slope
         query, key, value = _rows(query), _rows(key), value.contiguous()
-        out, state = calls.gat_forward(ctx.layout, query, key, value, slope, True)
+        size = graph.num_dst * value.size(1) * value.size(2) * value.element_size()
+        out, state = calls.gat_forward(ctx.layout, query, key, value, slope, size <= calls.MAX_KEPT_BYTES)
         ctx.save_for_backward(query, key, value, out, *state)
         return out
 

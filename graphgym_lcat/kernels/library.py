@@ -15,7 +15,7 @@ import torch
 # The variable names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever a function of csrc/ takes other arguments: a library built from other sources must not be called.
-INTERFACE = 3
+INTERFACE = 4
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
@@ -27,7 +27,7 @@ SIGNATURES = {
     "convolve_forward": "nppp" + "ppn" + "pn" + "ppt",
     "convolve_backward": "npnppp" + "ppn" + "pn" + "pppt",
     "gat_forward": "nppn" + "nn" + "pnpnpd" + "pppppt",
-    "gat_backward": "nnppn" + "nn" + "pnpnpd" + "pppppp" + "pppt",
+    "gat_backward": "nppnppn" + "nn" + "pnpnpd" + "pppppp" + "pppt",
     "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",
     "gatv2_backward": "nppnppn" + "nnn" + "ppppd" + "pppp" + "ppppt",
     "gatv2_backward_symmetric": "nppn" + "nnn" + "pppd" + "pppp" + "pppt",

@@ -58,8 +58,9 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _layers(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int, int]], threads: list[int]) -> dict:
-    from lcat_benchmarks.layers import measure_layers, number_of_steps, text_table
     from tqdm import tqdm
+
+    from lcat_benchmarks.layers import measure_layers, number_of_steps, text_table
 
     with tqdm(
         total=number_of_steps(graphs, shapes, threads, args.repeats), unit="step", leave=False, disable=None

@@ -37,6 +37,10 @@ def main() -> None:
                 continue
             run(fused, primitive, graph, Case(graph, heads, channels, seed=0).inputs(primitive, dtype))
             count += 1
+    calls.MAX_KEPT_BYTES = 0
+    for graph, heads in itertools.product(graphs(), HEADS):
+        run(fused, "attend_gat", graph, Case(graph, heads, 8, seed=0).inputs("attend_gat", torch.float32))
+        count += 1
     both_ways = torch.tensor([[0, 1, 1, 2, 2, 2], [1, 0, 2, 1, 2, 2]])
     for nodes, heads, channels in itertools.product((3, 9), HEADS, (7, 8, 40)):
         graph = Graph.from_edge_index(both_ways, nodes)

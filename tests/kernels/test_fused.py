@@ -6,7 +6,7 @@ from fused_cases import PRIMITIVES, Case, assert_all_same, cases, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphgym_lcat.kernels import Graph, fused, library, reference
+from graphgym_lcat.kernels import Graph, calls, fused, library, reference
 
 TOLERANCES = {torch.float32: 1e-5, torch.float64: 1e-10}
 
@@ -82,6 +82,14 @@ def test_query_and_key_may_be_one_tensor(dtype, case, both_ways):
         out = path.attend_gatv2(graph, inputs[0], *inputs, 0.2)
         results.append((out.detach(), *torch.autograd.grad(out.square().sum(), inputs)))
     assert_all_same(*results, TOLERANCES[dtype])
+
+
+@pytest.mark.parametrize("heads", [1, 4, 9])
+def test_what_the_forward_pass_does_not_keep_is_computed_again(heads, dense_case, monkeypatch):
+    case = Case(dense_case.graph, heads, channels=8, seed=0)
+    expected = run(reference, "attend_gat", case.graph, case.inputs("attend_gat", torch.float64))
+    monkeypatch.setattr(calls, "MAX_KEPT_BYTES", 0)
+    assert_all_same(run(fused, "attend_gat", case.graph, case.inputs("attend_gat", torch.float64)), expected, 1e-10)
 
 
 def test_columns_of_one_tensor_may_be_query_and_key(dense_case):

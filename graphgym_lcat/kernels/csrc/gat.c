@@ -4,6 +4,7 @@
  *   shift, scale  γ_ij = exp(e_ij − shift_i) · scale_i
  *   positive_out  Σ_j γ_ij v_j over the j with q_i + k_j > 0
  *   positive_sum  Σ_j γ_ij over the same j
+ * The last two may be left out and computed again, which saves a tensor as large as the output for the price of a pass.
  *
  * With D_i = g_i · out_i the gradient of the score is γ_ij (g_i · v_j − D_i), and LeakyReLU' = slope + (1 − slope) [q_i + k_j > 0].
  * Summed over j the first part vanishes (γ_i sums to one), which leaves
@@ -176,8 +177,43 @@ INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges ed
     }
 }
 
-/* Returns 0, or 1 if there is no memory. */
-int EXPORT(gat_backward)(int64_t rows, int64_t cols, const int64_t *colptr, const int32_t *row, int64_t self_loops, int64_t heads,
+/* What the forward pass may have kept. */
+INLINE void gat_positive_row(int64_t heads, int64_t channels, struct edges edges, const real *q, const real *k, int64_t k_stride,
+                             const real *v, real slope, const real *shift, const real *scale, real *positive_out,
+                             real *positive_sum)
+{
+    const int64_t width = heads * channels, repeat = period(heads);
+    real p[BLOCK + LANES], lanes[3 * MAX_HEADS], sum_lanes[MAX_HEADS];
+    struct block block;
+
+    spread(heads, q, lanes);
+    spread(heads, shift, lanes + MAX_HEADS);
+    spread(heads, scale, lanes + 2 * MAX_HEADS);
+    for (int64_t h = 0; h < heads; h++) positive_sum[h] = 0;
+    for (int64_t c = 0; c < width; c++) positive_out[c] = 0;
+    while (next_block(&edges, heads, &block)) {
+        for (int64_t part = 0; part < repeat; part += LANES) {
+            const vec q_part = load(lanes + part), shift_part = load(lanes + MAX_HEADS + part), scale_part = load(lanes + 2 * MAX_HEADS + part);
+            vec total = splat(0);
+            for (int64_t n = part; n < block.count * heads; n += repeat) {
+                const int32_t *index = indices_at(&block, heads, n);
+                if (part == 0)
+                    for (int64_t b = 0; b < edges_per_vector(heads); b++) prefetch_row(v + index[b] * width);
+                const vec x = gather(heads, part, index, k, k_stride) + q_part;
+                const vec y = only_edges(&block, heads, n, keep(x > 0, exponential(leaky(x, slope) - shift_part) * scale_part));
+                store(p + n, y);
+                total += y;
+            }
+            store(sum_lanes + part, total);
+        }
+        fold_sum(heads, sum_lanes, positive_sum);
+        const struct row_sum rows = {.heads = heads, .channels = channels, .rows = v, .weight = p, .sum = positive_out};
+        add_block(add_weighted_rows, rows, &block);
+    }
+}
+
+/* positive_out and positive_sum are NULL if they were not kept. Returns 0, or 1 if there is no memory. */
+int EXPORT(gat_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr, const int32_t *row, int64_t self_loops, int64_t heads,
                          int64_t channels, const real *q, int64_t q_stride, const real *k, int64_t k_stride, const real *v,
                          double slope, const real *out, const real *shift, const real *scale, const real *positive_out, const real *positive_sum,
                          const real *grad, real *grad_q, real *grad_k, real *grad_v, int threads)
@@ -189,14 +225,21 @@ int EXPORT(gat_backward)(int64_t rows, int64_t cols, const int64_t *colptr, cons
 
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
-        real *positive_grad;
+        real *positive_grad, computed_sum[MAX_HEADS];
 #pragma omp critical
         {
             positive_grad = workspace;
             workspace += width;
         }
-#pragma omp for schedule(static)
+#pragma omp for schedule(dynamic, ROWS_PER_TASK)
         for (int64_t i = 0; i < rows; i++) {
+            const real *my_out = positive_out ? positive_out + i * width : positive_grad;
+            const real *my_sum = positive_sum ? positive_sum + i * heads : computed_sum;
+            if (!positive_out) {
+                const struct edges edges = {col + rowptr[i], col + rowptr[i + 1], i < self_loops ? (int32_t)i : -1};
+                gat_positive_row(heads, channels, edges, q + i * q_stride, k, k_stride, v, (real)slope, shift + i * heads,
+                                 scale + i * heads, positive_grad, computed_sum);
+            }
             real *to = node + i * 4 * heads;
             for (int64_t h = 0; h < heads; h++) {
                 const int64_t c = i * width + h * channels, n = i * heads + h;
@@ -205,7 +248,7 @@ int EXPORT(gat_backward)(int64_t rows, int64_t cols, const int64_t *colptr, cons
                 to[heads + h] = shift[n];
                 to[2 * heads + h] = scale[n];
                 to[3 * heads + h] = d;
-                grad_q[n] = (1 - (real)slope) * (dot(channels, grad + c, positive_out + c) - d * positive_sum[n]);
+                grad_q[n] = (1 - (real)slope) * (dot(channels, grad + c, my_out + h * channels) - d * my_sum[h]);
             }
         }
 #define COLUMN(heads)                                                                                                         \

@@ -1,0 +1,129 @@
+"""The benchmarks measure what they say, on graphs small enough for a test."""
+
+import json
+
+import pytest
+import torch
+
+from lcat_benchmarks import charts, contenders, graphs, layers, measure, scale
+from lcat_run.cli import main
+
+TINY = graphs.Size("tiny", 60, 400)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setitem(graphs.SIZES, "cora", TINY)
+
+
+@pytest.fixture
+def result(tiny):
+    return layers.measure_layers(["cora"], [(2, 8)], [1], repeats=2, budget=60.0)
+
+
+def test_every_contender_is_measured_as_often_as_asked(result):
+    names = [row["name"] for row in result["measurements"]]
+    assert names == [contender.name for contender in contenders.available()]
+    assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in result["measurements"])
+
+
+def test_ratios_are_multiples_of_the_floor(result):
+    floor = next(row for row in result["measurements"] if row["name"] == contenders.FLOOR)
+    assert floor["times_floor"] == 1
+    for row in result["measurements"]:
+        assert row["times_floor"] == min(row["seconds"]) / min(floor["seconds"])
+
+
+def test_results_are_json_and_have_a_table_and_a_chart(result):
+    assert json.loads(json.dumps(result)) == result
+    table = layers.text_table(result)
+    assert "60 nodes, 400 edges; 16 → 2 heads of 8; 1 thread" in table
+    assert all(row["name"] in table for row in result["measurements"])
+    (axis,) = charts.layer_chart(result).axes
+    assert [text.get_text() for text in axis.get_yticklabels()] == [row["name"] for row in result["measurements"]]
+
+
+def test_our_contenders_compute_the_same_on_both_paths(tiny):
+    graph = graphs.load_graph("cora")
+    x = torch.randn(60, 16)
+    by_name = {contender.name: contender for contender in contenders.available()}
+    for name in ("lcat", "lcatv2"):
+        outs = []
+        for variant in (name, f"{name}, torch path"):
+            torch.manual_seed(0)
+            outs.append(by_name[variant].build(graph, 2, 8)(x))
+        torch.testing.assert_close(*outs)
+
+
+def test_the_floor_is_a_sparse_product(tiny):
+    graph = graphs.load_graph("cora")
+    floor = next(c for c in contenders.available() if c.name == contenders.FLOOR)
+    torch.manual_seed(0)
+    layer = floor.build(graph, 2, 8)
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(16, 16)
+    x = torch.randn(60, 16, requires_grad=True)
+    src, dst = graph.edge_index
+    expected = torch.zeros(60, 16).index_add(0, dst, linear(x)[src])
+    out = layer(x)
+    torch.testing.assert_close(out, expected)
+    direction = torch.randn(60, 16)
+    torch.testing.assert_close(
+        *(torch.autograd.grad(y, x, direction, retain_graph=True)[0] for y in (out, expected)), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_generated_graphs_are_undirected_and_skewed():
+    edge_index = graphs.skewed_graph(1000, 20_000)
+    assert edge_index.shape == (2, 20_000)
+    backward = edge_index.flip(0)
+    keys = [torch.sort(e[0] * 1000 + e[1]).values for e in (edge_index, backward)]
+    assert torch.equal(*keys)
+    degrees = torch.bincount(edge_index[1], minlength=1000)
+    assert degrees.max() > 5 * degrees.float().mean()
+
+
+def test_a_slow_step_is_not_repeated_beyond_its_budget():
+    calls = []
+    seconds = measure.interleaved_seconds({"a": lambda: calls.append(1)}, 10, budget=0.0, after_each=lambda: None)
+    assert len(calls) == len(seconds["a"]) == measure.MIN_REPEATS
+
+
+def test_peak_memory_counts_what_a_step_allocates():
+    def allocate():
+        torch.ones(30_000_000)
+
+    peak = measure.peak_bytes(allocate)
+    if peak is None:
+        pytest.skip("this system does not tell the peak memory of a process")
+    assert 100e6 < peak < 180e6
+
+
+def test_the_command_writes_json_and_charts(tiny, tmp_path, capsys):
+    arguments = ["--graphs", "cora", "--shapes", "1x8", "--threads", "1", "--repeats", "1", "-o", str(tmp_path)]
+    assert main(["bench", *arguments]) == 0
+    assert "lcatv2" in capsys.readouterr().out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["layers.json", "layers.png", "layers.svg"]
+    assert json.loads((tmp_path / "layers.json").read_text())["kind"] == "layers"
+
+
+def test_a_wrong_shape_is_the_users_mistake(capsys):
+    assert main(["bench", "--shapes", "8"]) == 2
+    assert "heads x channels, for example 4x8, got '8'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_scale_run_stops_a_layer_at_the_limit_of_memory(monkeypatch):
+    monkeypatch.setattr(scale, "EDGES", (10_000, 2_000_000))
+    result = scale.measure_scale(2_000_000, memory_gib=3.0, threads=1)
+    outcomes = [(row["name"], row["edges"], row["outcome"]) for row in result["measurements"]]
+    assert outcomes == [
+        ("lcat", 10_000, "done"),
+        ("lcat", 2_000_000, "done"),
+        ("PyG GATConv", 10_000, "done"),
+        ("PyG GATConv", 2_000_000, "out of memory"),
+    ]
+    assert "out of memory (limit 3 GiB)" in scale.text_table(result)
+    time_axis, memory_axis = charts.scale_chart(result).axes
+    assert len(time_axis.lines) == 2
+    assert "out of memory" in [text.get_text() for text in memory_axis.texts]
