@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LABEL = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # readable over the line at 1
 COLORS = {
     "floor": "#8a8a8a",
     "ours": "#0b6e4f",
@@ -36,7 +37,7 @@ def layer_chart(result: dict[str, object]) -> Figure:
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     for axis, ((graph, heads, channels), panel) in zip(axes.flat, panels.items(), strict=False):
-        _bars(axis, panel)
+        _bars(axis, panel, right=6 * max(row["times_floor"] for row in rows))
         edges = panel[0]["edges"]
         axis.set_title(f"{graph}, {edges:,} edges, {heads} × {channels}", fontsize=10, loc="left")
     families = dict.fromkeys(row["family"] for row in rows)
@@ -55,20 +56,20 @@ def layer_chart(result: dict[str, object]) -> Figure:
     return figure
 
 
-def _bars(axis: Axes, rows: list[dict]) -> None:
+def _bars(axis: Axes, rows: list[dict], right: float) -> None:
     ratios = [row["times_floor"] for row in rows]
     axis.barh(range(len(rows)), ratios, color=[COLORS[row["family"]] for row in rows], height=0.72)
     axis.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
     axis.invert_yaxis()
     axis.set_xscale("log")
-    axis.set_xlim(left=0.5, right=6 * max(ratios))
+    axis.set_xlim(left=0.5, right=right)
     axis.axvline(1, color="#8a8a8a", linewidth=0.8, zorder=0)
     axis.spines[["top", "right"]].set_visible(False)
     for position, (row, ratio) in enumerate(zip(rows, ratios, strict=True)):
         milliseconds = 1e3 * min(row["seconds"])
         times = f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
         spent = f"{milliseconds:.1f}" if milliseconds < 100 else f"{milliseconds:,.0f}"
-        axis.text(max(ratio, 0.5) * 1.06, position, f"{times} ×  ({spent} ms)", va="center", fontsize=7)
+        axis.text(max(ratio, 0.5) * 1.06, position, f"{times} ×  ({spent} ms)", va="center", fontsize=7, bbox=LABEL)
 
 
 def scale_chart(result: dict[str, object]) -> Figure:
