@@ -100,6 +100,26 @@ class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
         return f"{type(self).__name__}({self.in_channels}, {self._describe_attention()})"
 
 
+class AdjacencyLayer(ConvolvedAttention):
+    """Mixed into PyG's layers that are to aggregate over the attention adjacency; ``lin_score`` may be None."""
+
+    lin_score: Projection | None
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if hasattr(self, "lin_score"):  # the constructors of PyG's layers call this before there is a score
+            self._reset_score()
+
+    def _reset_score(self) -> None:
+        self._reset_attention()
+        if self.lin_score is not None:
+            self.lin_score.reset_parameters()
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        """``[…, heads · channels] → […, heads, channels]``."""
+        return x.view(-1, self.heads, self.score_channels)
+
+
 def attention_adjacency(graph: Graph, gamma: Gamma) -> Gamma:
     """``n_i γ_ij``, head by head."""
     sizes = neighborhood_sizes(graph).to(gamma[0].dtype).unsqueeze(-1)

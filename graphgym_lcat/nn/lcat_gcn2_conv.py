@@ -9,15 +9,15 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import Adj
 
 from graphgym_lcat.kernels import Graph
-from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list, neighborhood_sizes
-from graphgym_lcat.nn.attention_adjacency import attention_adjacency
+from graphgym_lcat.nn.attention import Score, edge_list, neighborhood_sizes
+from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
 from graphgym_lcat.nn.checks import check_choice
 from graphgym_lcat.nn.graph_input import coordinates, resolve_graph
 from graphgym_lcat.nn.init import Projection
 from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
 
 
-class LCATGCN2Conv(ConvolvedAttention, GCN2Conv):
+class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
     r"""PyG's :class:`torch_geometric.nn.GCN2Conv` whose normalised adjacency is multiplied by the attention adjacency,
 
     .. math::
@@ -81,26 +81,15 @@ class LCATGCN2Conv(ConvolvedAttention, GCN2Conv):
         self.lin_score = Projection(channels, channels, init) if score_weights == "separate" else None
         self._reset_score()
 
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        if hasattr(self, "score_weights"):  # GCN2Conv's constructor calls this before there is a score
-            self._reset_score()
-
-    def _reset_score(self) -> None:
-        self._reset_attention()
-        if self.lin_score is not None:
-            self.lin_score.reset_parameters()
-
     def forward(self, x: Tensor, x_0: Tensor, edge_index: Adj, edge_weight: Tensor | None = None) -> Tensor:
         """See :class:`torch_geometric.nn.GCN2Conv`."""
         edges, sparse_values = coordinates(edge_index)
         edge_weight = sparse_values if edge_weight is None else edge_weight
-        heads = (-1, self.heads, self.score_channels)
-        key = (x @ self.weight1 if self.lin_score is None else self.lin_score(x)).view(heads)
+        key = self._split_heads(x @ self.weight1 if self.lin_score is None else self.lin_score(x))
         if edge_weight is None and not self._is_observed():
             loops = self.normalize and self.add_self_loops
             graph, _ = resolve_graph(edge_index, x.size(0), x.size(0), loops, True, self.flow)
-            out = self._propagate_unweighted(graph, key, x.view(heads)).flatten(1)
+            out = self._propagate_unweighted(graph, key, self._split_heads(x)).flatten(1)
         else:
             out = self._propagate_weighted(edges, edge_weight, key, x)
         return self._combine(out, x_0)
@@ -130,7 +119,7 @@ class LCATGCN2Conv(ConvolvedAttention, GCN2Conv):
         return self.propagate(edges, x=x, alpha=alpha, size=size)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
-        return (x_j.view(-1, self.heads, self.score_channels) * alpha.unsqueeze(-1)).flatten(1)
+        return (self._split_heads(x_j) * alpha.unsqueeze(-1)).flatten(1)
 
     def _combine(self, x: Tensor, x_0: Tensor) -> Tensor:
         """The two terms and the identity map of GCNII."""

@@ -9,13 +9,13 @@ from torch import Tensor
 from torch_geometric.nn.conv import GINConv
 from torch_geometric.typing import Adj
 
-from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list, neighborhood_sizes
-from graphgym_lcat.nn.attention_adjacency import attention_adjacency
+from graphgym_lcat.nn.attention import Score, edge_list, neighborhood_sizes
+from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
 from graphgym_lcat.nn.graph_input import resolve_graph
 from graphgym_lcat.nn.init import Projection
 
 
-class LCATGINConv(ConvolvedAttention, GINConv):
+class LCATGINConv(AdjacencyLayer, GINConv):
     r"""PyG's :class:`torch_geometric.nn.GINConv` over the attention adjacency,
 
     .. math::
@@ -71,21 +71,11 @@ class LCATGINConv(ConvolvedAttention, GINConv):
         self.lin_score = Projection(in_channels, in_channels, init)
         self._reset_score()
 
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        if hasattr(self, "lin_score"):  # GINConv's constructor calls this before there is a score
-            self._reset_score()
-
-    def _reset_score(self) -> None:
-        self._reset_attention()
-        self.lin_score.reset_parameters()
-
     def forward(self, x: Tensor, edge_index: Adj, size: tuple[int, int] | None = None) -> Tensor:
         """See :class:`torch_geometric.nn.GINConv`; one set of nodes."""
         num_nodes = x.size(0)
         graph, _ = resolve_graph(edge_index, num_nodes, num_nodes, True, True, self.flow)
-        heads = (-1, self.heads, self.score_channels)
-        key, value = self.lin_score(x).view(heads), x.view(heads)
+        key, value = self._split_heads(self.lin_score(x)), self._split_heads(x)
         fixed_eps = not isinstance(self.eps, torch.nn.Parameter) and self.initial_eps == 0
         if fixed_eps and not self._is_observed():
             sizes = neighborhood_sizes(graph).to(x.dtype).view(-1, 1, 1)
@@ -99,7 +89,7 @@ class LCATGINConv(ConvolvedAttention, GINConv):
         return self.nn(out + own)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
-        return (x_j.view(-1, self.heads, self.score_channels) * alpha.unsqueeze(-1)).flatten(1)
+        return (self._split_heads(x_j) * alpha.unsqueeze(-1)).flatten(1)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(nn={self.nn}, {self._describe_attention()})"

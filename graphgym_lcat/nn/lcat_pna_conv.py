@@ -11,15 +11,15 @@ from torch import Tensor
 from torch_geometric.nn.conv import PNAConv
 from torch_geometric.typing import Adj
 
-from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list
-from graphgym_lcat.nn.attention_adjacency import attention_adjacency
+from graphgym_lcat.nn.attention import Score, edge_list
+from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
 from graphgym_lcat.nn.checks import check_choice
 from graphgym_lcat.nn.graph_input import resolve_graph
 from graphgym_lcat.nn.init import Projection
 from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
 
 
-class LCATPNAConv(ConvolvedAttention, PNAConv):
+class LCATPNAConv(AdjacencyLayer, PNAConv):
     r"""PyG's :class:`torch_geometric.nn.PNAConv` whose messages are multiplied by the attention adjacency,
 
     .. math::
@@ -103,16 +103,6 @@ class LCATPNAConv(ConvolvedAttention, PNAConv):
         self.lin_score = Projection(in_channels, width, init) if score_weights == "separate" else None
         self._reset_score()
 
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        if hasattr(self, "score_weights"):  # PNAConv's constructor calls this before there is a score
-            self._reset_score()
-
-    def _reset_score(self) -> None:
-        self._reset_attention()
-        if self.lin_score is not None:
-            self.lin_score.reset_parameters()
-
     def forward(self, x: Tensor, edge_index: Adj, edge_attr: Tensor | None = None) -> Tensor:
         """See :class:`torch_geometric.nn.PNAConv`."""
         num_nodes = x.size(0)
@@ -136,7 +126,7 @@ class LCATPNAConv(ConvolvedAttention, PNAConv):
         message = super().message(x_i, x_j, edge_attr)
         if self.interpolation.fixed1 == 0:  # alpha is 1, up to rounding
             return message
-        return (message.view(-1, self.heads, self.score_channels) * alpha.unsqueeze(-1)).view_as(message)
+        return (self._split_heads(message) * alpha.unsqueeze(-1)).view_as(message)
 
     def _score_features(self, x: Tensor) -> Tensor:
         if self.lin_score is not None:
@@ -144,7 +134,7 @@ class LCATPNAConv(ConvolvedAttention, PNAConv):
         else:
             sender = self.pre_nns[0][0].weight[:, self.F_in : 2 * self.F_in]
             projected = F.linear(x, sender)
-        return projected.view(-1, self.heads, self.score_channels)
+        return self._split_heads(projected)
 
     def __repr__(self) -> str:
         return (
