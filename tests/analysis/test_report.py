@@ -12,6 +12,8 @@ from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.report import render_report, write_report
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = '<img src=x onerror="alert(1)"></script><script>alert(2)</script>{{ 7*7 }}'
 
 

@@ -8,6 +8,8 @@ import torch
 from lcat_benchmarks import charts, contenders, graphs, layers, measure, scale
 from lcat_run.cli import main
 
+pytestmark = pytest.mark.slow
+
 TINY = graphs.Size("tiny", 60, 400)
 
 

@@ -257,6 +257,7 @@ def test_splits_are_shared_by_models_and_seeds(tmp_path, small):
     np.testing.assert_array_equal(*nodes)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("unshare") is None or os.geteuid() != 0, reason="needs root to mount a small disk")
 def test_a_full_disk_fails_the_run_and_keeps_what_was_there(tmp_path, small):
     """Runs in a process of its own, with a tmpfs of 200 kB as results folder."""

@@ -9,6 +9,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphgym_lcat.nn import LCATConv
 
+pytestmark = pytest.mark.slow
+
 NODES, EDGES, HEADS, CHANNELS = 50, 4000, 4, 8
 
 

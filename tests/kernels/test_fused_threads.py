@@ -66,6 +66,7 @@ def loaded_openmp_runtimes():
     return {path for path in paths if Path(path).name.startswith(("libgomp", "libiomp", "libomp"))}
 
 
+@pytest.mark.slow
 def test_the_kernels_bring_no_openmp_runtime_of_their_own():
     script = (
         "import torch, pathlib\n"

@@ -6,6 +6,8 @@ import subprocess
 import pytest
 from kills import sweep_under_fire
 
+pytestmark = pytest.mark.slow
+
 
 def check(sandbox, reference, runs):
     results = sandbox.results()

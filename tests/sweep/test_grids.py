@@ -12,6 +12,8 @@ from lcat_run.sweep.grid import read_grid
 from lcat_run.sweep.launch import planning_worker
 from lcat_run.sweep.plan import make_plan
 
+pytestmark = pytest.mark.slow
+
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "sweeps.md"
 FOLDER = Path(str(resources.files("lcat_grids")))
 DATASETS = 11

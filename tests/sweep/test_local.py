@@ -9,6 +9,8 @@ import pytest
 
 from lcat_run.sweep.launch import Launch
 
+pytestmark = pytest.mark.slow
+
 
 def wait_for(condition, seconds=20.0):
     deadline = time.monotonic() + seconds

@@ -8,6 +8,8 @@ from graphgym_lcat.data.csbm import sample_communities
 from graphgym_lcat.data.errors import DatasetError
 from graphgym_lcat.synthetic.experiment import run_point
 
+pytestmark = pytest.mark.slow
+
 N = 1500
 SIGMA = 0.1
 EASY, HARD = 4.29, SIGMA  # ‖μ‖
