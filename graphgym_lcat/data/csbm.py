@@ -88,8 +88,13 @@ def sample_adjacency(n: int, p: float, q: float, seed: int) -> Tensor:
 
 def sample_projection(parameters: CSBM, seed: int) -> Tensor:
     """wᵀx of every node for w = μ / ‖μ‖, which is N(ε ‖μ‖, σ²) whatever the number of dimensions."""
-    noise = torch.from_numpy(_generator(seed, 2).standard_normal(parameters.n))
+    noise = sample_noise(parameters.n, seed)
     return sample_communities(parameters.n, seed) * parameters.mu_norm + parameters.sigma * noise
+
+
+def sample_noise(n: int, seed: int) -> Tensor:
+    """Of the projection, one standard normal number a node."""
+    return torch.from_numpy(_generator(seed, 2).standard_normal(n))
 
 
 def csbm(

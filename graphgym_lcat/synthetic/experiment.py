@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from graphgym_lcat.data.csbm import CSBM, sample_adjacency, sample_communities, sample_projection
+from graphgym_lcat.data.csbm import CSBM, sample_adjacency, sample_communities, sample_noise, sample_projection
 from graphgym_lcat.data.errors import DatasetError, unknown_name
 from graphgym_lcat.nn.interpolation import Interpolation
 from graphgym_lcat.synthetic.learned import PairwiseAttentionLoss
@@ -111,12 +112,23 @@ def run_point(
 
 
 def _sample(parameters: CSBM, seed: int) -> _Graph:
-    adjacency = sample_adjacency(parameters.n, parameters.p, parameters.q, seed)
-    z = sample_projection(parameters, seed).float()
-    communities = sample_communities(parameters.n, seed)
-    members = (communities[:, None] == torch.tensor([-1, 0, 1])).float()
-    sums = neighbour_sums(torch.cat([z[:, None], members], dim=1), adjacency)
-    return _Graph(adjacency, z, sums[:, 0], sums[:, 1:].sum(dim=1), members, sums[:, 1:])
+    z = sample_projection(parameters, seed)
+    adjacency, members, member_sums, noise_sums = _sample_graph(parameters.n, parameters.p, parameters.q, seed)
+    # z is ε ‖μ‖ + σ noise, and so are the sums over neighbours: they need no further pass over the pairs.
+    mean_sums = (member_sums[:, 2] - member_sums[:, 0]) * parameters.mu_norm
+    z_sums = mean_sums + parameters.sigma * noise_sums
+    return _Graph(
+        adjacency, z.float(), z_sums.float(), member_sums.sum(dim=1).float(), members.float(), member_sums.float()
+    )
+
+
+@lru_cache(maxsize=1)  # as the adjacency itself
+def _sample_graph(n: int, p: float, q: float, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What all models and all μ, σ share: adjacency, members, and the sums of members and of noise over neighbours."""
+    adjacency = sample_adjacency(n, p, q, seed)
+    members = (sample_communities(n, seed)[:, None] == torch.tensor([-1, 0, 1])).double()
+    sums = neighbour_sums(torch.cat([members, sample_noise(n, seed)[:, None]], dim=1).float(), adjacency).double()
+    return adjacency, members, sums[:, :3], sums[:, 3]
 
 
 def _evaluate(

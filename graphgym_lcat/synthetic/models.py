@@ -23,6 +23,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphgym_lcat.kernels import fused
+from graphgym_lcat.kernels.dispatch import kernels_for
+from graphgym_lcat.kernels.pairs import attend_pairs
+
 _BLOCK = 80_000  # pairs at a time, so that the few arrays in use stay in the cache
 _ABSENT = 1e30  # subtracted from the score of a pair that is no edge
 # exp and products are slow where they underflow. The largest term of a row is 1; e⁻⁵⁰ is nothing beside it,
@@ -68,8 +72,17 @@ def attend(
     lambda1: float = 1.0,
 ) -> Tensor:
     """Σ_j γ_ij values_j with the softmax over N*_i; ``values`` is n × k, as is the result."""
+    terms = score_terms(score_input, score_input.new_tensor(m), ansatz, lambda1)
+    if kernels_for("auto", score_input, values) is fused:
+        bound, pair_scale, column = terms
+        return attend_pairs(adjacency, score_input, float(bound), float(pair_scale), column, values)
+    return _attend_in_blocks(score_input, values, adjacency, *terms)
+
+
+def _attend_in_blocks(
+    score_input: Tensor, values: Tensor, adjacency: Tensor, bound: Tensor, pair_scale: Tensor, column: Tensor
+) -> Tensor:
     n = len(score_input)
-    bound, pair_scale, column = score_terms(score_input, score_input.new_tensor(m), ansatz, lambda1)
     weights = torch.cat([values, values.new_ones(n, 1)], dim=1)
     first, second = score_input.new_empty(2, block_height(n), n)
     out = []

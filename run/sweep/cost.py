@@ -55,8 +55,18 @@ def _size(settings: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def longest_first(plan: Plan, runs: Sequence[Run]) -> list[Run]:
-    """The order in which runs are started: a long one that starts last would leave the other workers idle."""
-    return sorted(runs, key=lambda run: -cost(plan, run))
+    """The order in which runs are started: a long one that starts last would leave the other workers idle.
+
+    Runs of one sampled graph come together, as a worker keeps the last one.
+    """
+    return sorted(runs, key=lambda run: (-cost(plan, run), _sampled_graph(plan, run)))
+
+
+def _sampled_graph(plan: Plan, run: Run) -> tuple[float, ...]:
+    settings = {**plan.defaults, **run.settings(plan.common)}
+    if settings.get("lcat.loop") != "csbm":
+        return ()
+    return (*(settings[f"csbm.{key}"] for key in ("n", "p", "q")), settings["seed"])
 
 
 class Estimate:

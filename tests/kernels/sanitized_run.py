@@ -11,6 +11,7 @@ import torch
 from fused_cases import HEADS, PRIMITIVES, Case, run
 
 from graphgym_lcat.kernels import Graph, calls, fused, library
+from graphgym_lcat.kernels.pairs import attend_pairs
 
 
 def graphs():
@@ -46,6 +47,11 @@ def main() -> None:
         graph = Graph.from_edge_index(both_ways, nodes)
         _, features, value, att = Case(graph, heads, channels, seed=0).inputs("attend_gatv2", torch.float32)
         fused.attend_gatv2(graph, features, features, value, att, 0.2).sum().backward()
+        count += 1
+    for nodes, columns, dtype in itertools.product((1, 7, 8, 70), (1, 4, 8), library.NUMBERS):
+        adjacency = torch.ones(nodes, nodes, dtype=torch.uint8)
+        z = torch.linspace(-1, 1, nodes, dtype=dtype)
+        attend_pairs(adjacency, z, 0.5, 2.0, z, z[:, None].expand(nodes, columns))
         count += 1
     print(f"{count} calls with {library.load().instruction_set}")
 

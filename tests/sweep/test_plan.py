@@ -4,6 +4,7 @@ import pytest
 from fake_worker import DEFAULTS
 
 from lcat_run.errors import UserError
+from lcat_run.sweep.cost import longest_first
 from lcat_run.sweep.grid import parse_grid
 from lcat_run.sweep.plan import make_plan
 
@@ -140,3 +141,16 @@ def test_a_hundred_thousand_runs_have_names_of_their_own():
     axes = {"lcat.heads": list(range(1, 101)), "optim.base_lr": [i / 1000 for i in range(1, 11)]}
     made = plan(models=["gcn", "gat", "cat", "lcat", "gatv2"], axes=axes, seeds=20)
     assert len({run.run_id for run in made.runs}) == 100_000
+
+
+def test_runs_on_one_sampled_graph_come_one_after_the_other():
+    class WithCsbm(Settings):
+        def describe(self, base):
+            return {**DEFAULTS, "lcat.loop": "csbm", "csbm.n": 9, "csbm.p": 0.5, "csbm.q": 0.1, "csbm.mu_norm": 1.0}, {}
+
+        def check(self, settings):
+            return None
+
+    made = plan(WithCsbm(), axes={"csbm.q": [0.1, 0.3], "csbm.mu_norm": [1.0, 2.0, 3.0]}, seeds=2)
+    graphs = [(run.params["csbm.q"], run.seed) for run in longest_first(made, made.runs)]
+    assert graphs == [(0.1, 0)] * 3 + [(0.1, 1)] * 3 + [(0.3, 0)] * 3 + [(0.3, 1)] * 3

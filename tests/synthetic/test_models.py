@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, leaky_relu
 
+from graphgym_lcat.kernels import fused
 from graphgym_lcat.synthetic.learned import PairwiseAttentionLoss
 from graphgym_lcat.synthetic.models import Ansatz, attend, convolve, neighbour_sums, score_terms
 
@@ -50,6 +51,14 @@ def test_the_scores_of_class_centres_are_those_of_the_lemma_with_its_two_misprin
     assert torch.allclose(found, expected)
 
 
+@pytest.fixture(params=["torch", "fused"])
+def backend(request, monkeypatch):
+    if request.param == "fused" and fused.UNAVAILABLE is not None:
+        pytest.skip(fused.UNAVAILABLE)
+    monkeypatch.setenv("LCAT_BACKEND", request.param)
+
+
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("m", [1.3, 0.2, 0.0, -0.7])
 @pytest.mark.parametrize("lambda1", [1.0, 0.3])
 def test_attention_equals_the_dense_ansatz(graph, m, lambda1):
@@ -60,6 +69,7 @@ def test_attention_equals_the_dense_ansatz(graph, m, lambda1):
     assert torch.allclose(attend(z, values, adjacency, m, ansatz, lambda1), expected)
 
 
+@pytest.mark.usefixtures("backend")
 def test_attention_survives_scores_that_would_overflow(graph):
     adjacency, z, _ = graph
     ansatz = Ansatz(0.01, 1400.0)
@@ -68,10 +78,27 @@ def test_attention_survives_scores_that_would_overflow(graph):
     assert torch.allclose(out[:, 0].double(), expected, atol=1e-3)
 
 
+@pytest.mark.usefixtures("backend")
 def test_an_isolated_node_attends_to_itself(graph):
     _, z, _ = graph
     out = attend(z, z[:, None], torch.zeros(70, 70, dtype=torch.uint8), 1.0, Ansatz(0.01, 2.0))
     assert torch.allclose(out[:, 0], z)
+
+
+def test_attention_does_not_depend_on_the_number_of_threads(graph):
+    adjacency, z, _ = graph
+    before = torch.get_num_threads()
+    try:
+        outputs = []
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            outputs.append(
+                attend(z.float(), torch.randn(70, 4, generator=torch.manual_seed(0)), adjacency, 0.4, Ansatz(0.01, 2.0))
+            )
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(outputs[0], outputs[1])
+    assert torch.equal(outputs[0], outputs[2])
 
 
 @pytest.mark.parametrize("lambda2", [0.0, 0.4, 1.0])

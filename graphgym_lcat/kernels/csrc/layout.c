@@ -63,7 +63,7 @@ int64_t lcat_layout(int64_t edges, const int64_t *src, const int64_t *dst, int64
 }
 
 /* Must equal INTERFACE in library.py. */
-int lcat_interface(void) { return 4; }
+int lcat_interface(void) { return 5; }
 
 /* The best instruction set that this library was built for and this processor has. */
 const char *lcat_instruction_set(void)
