@@ -21,31 +21,39 @@ def measure_layers(
     repeats: int,
     budget: float,
     progress: Callable[[str], None] = lambda text: None,
+    contenders: Sequence[Contender] | None = None,
+    kind: str = "layers",
+    keep: Callable[[dict[str, object]], None] = lambda result: None,
 ) -> dict[str, object]:
-    """Measures every contender on every graph, shape (heads, channels) and number of threads.
+    """Measures every contender (all, by default) on every graph, shape (heads, channels) and number of threads.
 
-    ``progress`` is told what is being done after every step; there are ``number_of_steps`` of them.
+    ``progress`` is told what is being done after every step; there are ``number_of_steps`` of them. ``keep`` gets what has been
+    measured after every setting: a full comparison takes long.
     """
     before = torch.get_num_threads()
-    rows = []
+    contenders = list(available()) if contenders is None else contenders
+    settings = {"repeats": repeats, "budget_seconds": budget}
+    rows: list[dict[str, object]] = []
+    result = {"schema": SCHEMA, "kind": kind, "machine": machine(), "settings": settings, "measurements": rows}
     try:
         for name in graphs:
             graph = load_graph(name)
             for heads, channels in shapes:
                 for count in threads:
                     torch.set_num_threads(count)
-                    rows += _measure(graph, heads, channels, count, repeats, budget, progress)
+                    rows += _measure(contenders, graph, heads, channels, count, repeats, budget, progress)
+                    keep(result)
     finally:
         torch.set_num_threads(before)
-    settings = {"repeats": repeats, "budget_seconds": budget}
-    return {"schema": SCHEMA, "kind": "layers", "machine": machine(), "settings": settings, "measurements": rows}
+    return result
 
 
-def number_of_steps(graphs: Sequence, shapes: Sequence, threads: Sequence, repeats: int) -> int:
-    return len(graphs) * len(shapes) * len(threads) * len(list(available())) * (repeats + 1)
+def number_of_steps(graphs: Sequence, shapes: Sequence, threads: Sequence, repeats: int, contenders: Sequence) -> int:
+    return len(graphs) * len(shapes) * len(threads) * len(contenders) * (repeats + 1)
 
 
 def _measure(
+    contenders: Sequence[Contender],
     graph: BenchmarkGraph,
     heads: int,
     channels: int,
@@ -55,7 +63,6 @@ def _measure(
     progress: Callable[[str], None],
 ) -> list[dict[str, object]]:
     where = f"{graph.name} {heads}×{channels}, {threads} thread{'s' if threads > 1 else ''}"
-    contenders = list(available())
     steps, peaks = {}, {}
     for contender in contenders:
         step = _step(contender, graph, heads, channels)

@@ -23,19 +23,28 @@ class StepFailed(RuntimeError):
 
 
 def measure_scale(
-    max_edges: int, memory_gib: float, threads: int, progress: Callable[[str], None] = lambda text: None
+    max_edges: int,
+    memory_gib: float,
+    threads: int,
+    progress: Callable[[str], None] = lambda text: None,
+    keep: Callable[[dict[str, object]], None] = lambda result: None,
 ) -> dict[str, object]:
-    """A step of every layer at every size up to ``max_edges``; a layer that is out of memory is not tried further."""
-    rows = []
+    """A step of every layer at every size up to ``max_edges``; a layer that is out of memory is not tried further.
+
+    ``keep`` gets what has been measured after every step.
+    """
+    settings = {"layers": DEPTH, "width": WIDTH, "heads": HEADS, "memory_gib": memory_gib, "threads": threads}
+    rows: list[dict[str, object]] = []
+    result = {"schema": SCHEMA, "kind": "scale", "machine": machine(), "settings": settings, "measurements": rows}
     for layer in LAYERS:
         for edges in (count for count in EDGES if count <= max_edges):
             progress(f"{layer}, {edges:,} edges")
             row = _run_step(layer, edges, memory_gib, threads)
             rows.append({"name": layer, "edges": edges, "nodes": edges // EDGES_PER_NODE, **row})
+            keep(result)
             if row["outcome"] != "done":
                 break
-    settings = {"layers": DEPTH, "width": WIDTH, "heads": HEADS, "memory_gib": memory_gib, "threads": threads}
-    return {"schema": SCHEMA, "kind": "scale", "machine": machine(), "settings": settings, "measurements": rows}
+    return result
 
 
 def _run_step(layer: str, edges: int, memory_gib: float, threads: int) -> dict[str, object]:

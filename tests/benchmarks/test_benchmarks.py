@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from lcat_benchmarks import charts, contenders, graphs, layers, measure, scale
+from lcat_benchmarks import charts, contenders, epochs, graphs, layers, measure, scale
 from lcat_run.cli import main
 
 pytestmark = pytest.mark.slow
@@ -129,3 +129,29 @@ def test_the_scale_run_stops_a_layer_at_the_limit_of_memory(monkeypatch):
     time_axis, memory_axis = charts.scale_chart(result).axes
     assert len(time_axis.lines) == 2
     assert "out of memory" in [text.get_text() for text in memory_axis.texts]
+
+
+def test_the_layers_on_the_attention_adjacency_have_their_ratios(tiny, tmp_path, capsys):
+    arguments = ["--graphs", "cora", "--shapes", "2x8", "--threads", "1", "--repeats", "1", "-o", str(tmp_path)]
+    assert main(["bench", "adjacency", *arguments]) == 0
+    seconds = {
+        row["name"]: row["seconds"][0] for row in json.loads((tmp_path / "adjacency.json").read_text())["measurements"]
+    }
+    expected = seconds["lcat GIN"] / (seconds["PyG GINConv"] + seconds["lcat"])
+    assert capsys.readouterr().out.splitlines()[-3].endswith(f"{expected:.2f}")
+
+
+def test_epochs_are_measured_against_stock_graphgym(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(epochs, "ROUNDS", 1)
+    arguments = ["--datasets", "KarateClub", "--epochs", "3", "--threads", "1", "-o", str(tmp_path)]
+    assert main(["bench", "epochs", *arguments]) == 0
+    ours, stock = json.loads((tmp_path / "epochs.json").read_text())["measurements"]
+    assert (ours["flow"], stock["flow"]) == ("ours", "stock")
+    assert stock["times_ours"] == stock["seconds"] / ours["seconds"]
+    assert all(len(part) == 3 for row in (ours, stock) for part in row["epochs"])
+    assert "GraphGym, GATConv" in capsys.readouterr().out
+
+
+def test_an_unknown_dataset_is_the_users_mistake(capsys):
+    assert main(["bench", "epochs", "--datasets", "Korra"]) == 2
+    assert "unknown dataset 'Korra'; did you mean 'Cora'?" in capsys.readouterr().err
