@@ -86,7 +86,14 @@ def draw_regime(ax, settings: dict[str, float]):
     ax.plot(*path.T, color=figures.RED, lw=1.2, marker=".", ms=3, clip_on=False)
     ax.plot(*path[-1], color=figures.RED, marker="D", ms=6, markeredgecolor="white", clip_on=False)
     for name, x, y in (("GCN", 0.02, 0.72), ("GAT", 0.73, 0.03), ("CAT", 0.73, 0.9)):
-        ax.text(x, y, name, fontsize=7, color="white", bbox={"boxstyle": "round,pad=0.15", "fc": figures.INK, "alpha": 0.6, "lw": 0})
+        ax.text(
+            x,
+            y,
+            name,
+            fontsize=7,
+            color="white",
+            bbox={"boxstyle": "round,pad=0.15", "fc": figures.INK, "alpha": 0.6, "lw": 0},
+        )
     return image
 
 

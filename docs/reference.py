@@ -22,10 +22,11 @@ INTRODUCTION = f"""\
 
 <!-- made by: {COMMAND} -->
 
-Importing `graphgym_lcat` adds these keys to GraphGym's configuration. They are set as any other: in a YAML file, at the end of a command
-(`lcat run --cfg real.yaml dataset.name Cora lcat.heads 8`), or in a [grid](grids.md). A key that does not exist, or a value out of its
-range, is refused before anything starts, with the nearest right name. GraphGym's own keys (`gnn.*`, `optim.*`, `dataset.*`, …) keep their
-meaning and defaults; [configs/real.yaml](../configs/real.yaml) sets those of the paper.
+Importing `graphgym_lcat` adds these keys to GraphGym's configuration. They are set as any other: in a YAML file, at the
+end of a command (`lcat run --cfg real.yaml dataset.name Cora lcat.heads 8`), or in a [grid](grids.md). A key that does not
+exist, or a value out of its range, is refused before anything starts, with the nearest right name. GraphGym's own keys
+(`gnn.*`, `optim.*`, `dataset.*`, …) keep their meaning and defaults; [configs/real.yaml](../configs/real.yaml) sets those of
+the paper.
 """
 GROUPS = {
     "lcat": "The layer, its training and what a run writes.",

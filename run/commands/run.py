@@ -41,7 +41,8 @@ def execute(args: argparse.Namespace) -> int:
     from graphgym_lcat.gym.settings import SettingsError, check_settings, parse_overrides, read_settings
 
     try:
-        settings = check_settings({**read_settings(path), **parse_overrides(args.settings)}, where=f" ({path})")
+        where = f" in {path}" + (" or on the command line" if args.settings else "")
+        settings = check_settings({**read_settings(path), **parse_overrides(args.settings)}, where=where)
         for seed in range(settings.get("seed", 0), settings.get("seed", 0) + args.repeat):
             _train({**settings, "seed": seed}, path.stem, args.threads)
     except (SettingsError, DatasetError, RunBusy) as error:
