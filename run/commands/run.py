@@ -37,7 +37,7 @@ def execute(args: argparse.Namespace) -> int:
 
     import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
     from graphgym_lcat.data.errors import DatasetError
-    from graphgym_lcat.gym.runner import RunBusy, RunPaused
+    from graphgym_lcat.gym.runner import RunBusy, RunPaused, TrainingFailed
     from graphgym_lcat.gym.settings import SettingsError, check_settings, parse_overrides, read_settings
 
     try:
@@ -50,6 +50,12 @@ def execute(args: argparse.Namespace) -> int:
     except RunPaused:
         print("paused; the same command goes on from the checkpoint", file=sys.stderr)
         return EXIT_PAUSED
+    except TrainingFailed as error:
+        print(
+            f"lcat run: {error}; try a smaller optim.base_lr. failed.json in the run's folder has the rest",
+            file=sys.stderr,
+        )
+        return 1
     except OSError as error:
         raise UserError(f"{error.filename or 'the results folder'}: {error.strerror or error}") from error
     return 0
