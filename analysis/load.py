@@ -22,6 +22,7 @@ from lcat_analysis.graphgym import find_graphgym_runs, read_graphgym_run
 from lcat_analysis.history import read_json_lines
 from lcat_analysis.published import published_degrees
 
+SCHEMA = 1  # of result.json
 SPLITS = ("train", "val", "test")
 FIXED_COLUMNS = (
     "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed",
@@ -191,6 +192,8 @@ def _read_run(run_dir: Path) -> dict | None:
         result = json.loads(path.read_bytes())
     except FileNotFoundError:
         return read_graphgym_run(run_dir)
+    if (schema := result.get("schema", SCHEMA)) != SCHEMA:
+        raise ValueError(f"result.json has format {schema}, this version reads format {SCHEMA}")
     dataset = result["dataset"]
     metrics = {}
     for split in SPLITS:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from lcat_run.errors import UserError
+from lcat_run.terminal import write_any_text
 
 COMMANDS = (
     "run",
@@ -47,6 +48,7 @@ def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    write_any_text()
     args = build_parser().parse_args(argv)
     try:
         return args.execute(args) or 0

@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from fake_results import FakeSweep, write_sweep
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py"))
+NEEDS_RESULTS = "results_to_figures.py"
+SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != NEEDS_RESULTS)
 
 pytestmark = pytest.mark.slow
 
@@ -29,3 +31,11 @@ def test_graphgym_project(tmp_path):
     output = run(project / "main.py", "--cfg", project / "lcat.yaml", cwd=tmp_path)
     assert "LCATConv(34, 8, heads=4" in output
     assert len((tmp_path / "results/lcat/0/train/stats.json").read_text().splitlines()) == 20
+
+
+def test_results_to_figures(tmp_path):
+    sweep = FakeSweep(models=("gat", "cat", "lcat"), datasets=("AmazonPhoto", "Cora", "CiteSeer"), seeds=3, epochs=5)
+    output = run(EXAMPLES / NEEDS_RESULTS, write_sweep(tmp_path, sweep), "figures", cwd=tmp_path)
+    assert "| L-CAT |" in output
+    written = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert written == {"table.tex", "tests.csv", "trend.pdf", "curves.pdf", "lambdas.pdf"}

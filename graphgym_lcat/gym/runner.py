@@ -79,6 +79,17 @@ def is_done(run_dir: Path) -> bool:
     return isinstance(result, dict) and result.get("schema") == SCHEMA
 
 
+def _refuse_other_format(path: Path) -> None:
+    """The result of another version is not for this one to replace."""
+    result = read_json(path)
+    if isinstance(result, dict) and result.get("schema", SCHEMA) != SCHEMA:
+        raise SettingsError(
+            f"{path} has format {result['schema']}, this version writes format {SCHEMA} and will not replace it; "
+            "choose another `out_dir`, or use the version that wrote it",
+            "out_dir",
+        )
+
+
 def execute(run: Run, on_epoch: Progress | None = None) -> dict[str, Any]:
     """Runs, or goes on with, ``run``; returns its result. A finished run is not repeated.
 
@@ -95,6 +106,7 @@ def execute(run: Run, on_epoch: Progress | None = None) -> dict[str, Any]:
             if is_done(run.run_dir):
                 remove_checkpoints(run.run_dir)
                 return read_json(run.run_dir / RESULT)
+            _refuse_other_format(run.run_dir / RESULT)
             with _log_file(run.run_dir / "log.txt"):
                 return _execute_locked(run, settings, on_epoch)
     except Timeout as error:

@@ -37,6 +37,8 @@ def kernels_for(backend: str, *tensors: Tensor) -> ModuleType:
 def describe_backend() -> str:
     """What ``auto`` uses for float32 on the CPU, and why."""
     chosen = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
+    if chosen not in BACKENDS:
+        return f"none ({ENVIRONMENT_VARIABLE} must be one of {', '.join(BACKENDS)}, got {chosen!r})"
     if chosen == "torch":
         return f"torch path ({ENVIRONMENT_VARIABLE}=torch)"
     if fused.UNAVAILABLE is not None:

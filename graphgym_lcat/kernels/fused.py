@@ -20,6 +20,8 @@ LANES = 8
 
 # Why there are no compiled kernels at all, or None.
 UNAVAILABLE = loaded if isinstance(loaded := library.load(), str) else None
+if UNAVAILABLE is not None:
+    library.warn_unless_absent(UNAVAILABLE)
 
 
 def why_not(*tensors: Tensor) -> str | None:

@@ -6,6 +6,7 @@ import ctypes
 import ctypes.util
 import functools
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +62,17 @@ def load() -> Library | str:
     except OSError as error:
         return f"the C library cannot be loaded: {error}"
     if handle.lcat_interface() != INTERFACE:
-        return "the C library was built from other sources: install graphgym-lcat again"
+        return (
+            f"{PATH.name} was built from other sources; build it again with `pip install --no-deps --force-reinstall "
+            "graphgym-lcat`, or in a clone with `pip install --no-deps -e .`"
+        )
     return _bind(handle)
+
+
+def warn_unless_absent(reason: str) -> None:
+    """A library that is there and cannot be used is a mistake, and costs time; one that was never built may be meant."""
+    if PATH.exists() and os.environ.get("LCAT_BACKEND") != "torch":
+        warnings.warn(f"attention is computed by the slower torch path: {reason}", RuntimeWarning, stacklevel=2)
 
 
 def _bind(handle: ctypes.CDLL) -> Library:
@@ -104,7 +114,9 @@ def _openmp_runtimes() -> Iterator[str]:
     names = ("libgomp", "libiomp5", "libomp")
     maps = Path("/proc/self/maps")
     if maps.exists():
-        loaded = dict.fromkeys(line.split(maxsplit=5)[5] for line in maps.read_text().splitlines() if "/" in line)
+        loaded = dict.fromkeys(
+            line.split(maxsplit=5)[5] for line in os.fsdecode(maps.read_bytes()).splitlines() if "/" in line
+        )
         runtimes = [path for path in loaded if Path(path).name.startswith(names)]
         # torch's own first: another package may have loaded a runtime of its own.
         yield from sorted(runtimes, key=lambda path: "/torch" not in path)

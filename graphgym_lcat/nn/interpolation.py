@@ -67,10 +67,8 @@ class Interpolation(Module):
 
     def lambdas(self) -> Lambdas:
         """The values as plain numbers."""
-        lambda1 = self.fixed1 if self.x is None else _plain(_sigmoid(10**x - _OFFSET) for x in self.x.tolist())
-        lambda2 = (
-            self.fixed2 if self.y is None else _plain(_sigmoid(10 ** (_MIRROR - y) - _OFFSET) for y in self.y.tolist())
-        )
+        lambda1 = self.fixed1 if self.x is None else _plain(_lambda(x) for x in self.x.tolist())
+        lambda2 = self.fixed2 if self.y is None else _plain(_lambda(_MIRROR - y) for y in self.y.tolist())
         return Lambdas(lambda1, lambda2)
 
     def extra_repr(self) -> str:
@@ -87,8 +85,9 @@ def describe(interpolation: Interpolation) -> str:
     return ", ".join(parts)
 
 
-def _sigmoid(z: float) -> float:
-    return 1 / (1 + math.exp(-z)) if z > -700 else 0.0
+def _lambda(x: float) -> float:
+    """sigmoid(10ˣ − 6) of a plain number; 10ˣ of a diverged one would not be a float."""
+    return 1 / (1 + math.exp(_OFFSET - 10 ** min(x, 3.0)))
 
 
 def _plain(values: Iterable[float]) -> float | tuple[float, ...]:

@@ -37,11 +37,12 @@ def execute(args: argparse.Namespace) -> int:
 
     import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
     from graphgym_lcat.data.errors import DatasetError
-    from graphgym_lcat.gym.runner import RunBusy, RunPaused
+    from graphgym_lcat.gym.runner import RunBusy, RunPaused, TrainingFailed
     from graphgym_lcat.gym.settings import SettingsError, check_settings, parse_overrides, read_settings
 
     try:
-        settings = check_settings({**read_settings(path), **parse_overrides(args.settings)}, where=f" ({path})")
+        where = f" in {path}" + (" or on the command line" if args.settings else "")
+        settings = check_settings({**read_settings(path), **parse_overrides(args.settings)}, where=where)
         for seed in range(settings.get("seed", 0), settings.get("seed", 0) + args.repeat):
             _train({**settings, "seed": seed}, path.stem, args.threads)
     except (SettingsError, DatasetError, RunBusy) as error:
@@ -49,6 +50,12 @@ def execute(args: argparse.Namespace) -> int:
     except RunPaused:
         print("paused; the same command goes on from the checkpoint", file=sys.stderr)
         return EXIT_PAUSED
+    except TrainingFailed as error:
+        print(
+            f"lcat run: {error}; try a smaller optim.base_lr. failed.json in the run's folder has the rest",
+            file=sys.stderr,
+        )
+        return 1
     except OSError as error:
         raise UserError(f"{error.filename or 'the results folder'}: {error.strerror or error}") from error
     return 0

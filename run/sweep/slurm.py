@@ -171,7 +171,7 @@ class SlurmEngine:
             text = executor._make_submission_file_text(executor._submitit_command_str, "preview")
             text = text.replace(str(Path(scratch).absolute()), str((self._folder.slurm / "jobs").absolute()))
             script = Path(scratch) / "preview.sh"
-            script.write_text(text)
+            script.write_text(text, encoding="utf-8")
             verdict = subprocess.run(
                 ["sbatch", "--test-only", str(script)], capture_output=True, text=True, timeout=60, check=False
             )

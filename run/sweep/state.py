@@ -82,9 +82,16 @@ def _says_more(waiting: RunState, found: RunState) -> bool:
 
 
 def read_result(run_dir: Path) -> dict[str, Any] | None:
-    """A whole ``result.json``, the only proof of a finished run."""
+    """A whole ``result.json`` of this version, the only proof of a finished run."""
     result = files.read_json(run_dir / RESULT)
     return result if isinstance(result, dict) and result.get("schema") == SCHEMA else None
+
+
+def _other_format(run_dir: Path) -> str | None:
+    """The format of a result that another version has written."""
+    result = files.read_json(run_dir / RESULT)
+    found = result.get("schema", SCHEMA) if isinstance(result, dict) else SCHEMA
+    return None if found == SCHEMA else str(found)
 
 
 def _entries(path: Path) -> set[str]:
@@ -106,6 +113,8 @@ def _look(run_dir: Path, run_id: str, index: _Index, complaints: list[str]) -> R
     if known is not None:
         return known
     result = read_result(run_dir)
+    if result is None and (other := _other_format(run_dir)):
+        return RunState("failed", f"{RESULT} has format {other}, this version reads format {SCHEMA}: left as it is")
     if result is None:
         complaints.append(f"{run_dir / RESULT} is not whole and proves nothing: the run counts as not done")
         return _unfinished(run_dir)

@@ -109,3 +109,18 @@ def test_without_openmp_the_kernels_use_one_thread(sources, monkeypatch):
     assert "no OpenMP" in run.stderr
     monkeypatch.setattr(library, "PATH", built)
     assert library.load.__wrapped__().has_openmp is False
+
+
+def test_a_stale_library_names_the_command_that_builds_it_again(monkeypatch):
+    monkeypatch.setattr(library, "INTERFACE", -1)
+    with pytest.warns(RuntimeWarning, match=r"slower torch path: _fused.so was built .*pip install --no-deps -e \."):
+        library.warn_unless_absent(library.load.__wrapped__())
+
+
+@pytest.mark.parametrize("meant", ["absent", "torch path asked for"])
+def test_what_is_meant_is_not_warned_of(meant, monkeypatch, tmp_path):
+    if meant == "absent":
+        monkeypatch.setattr(library, "PATH", tmp_path / "_fused.so")
+    else:
+        monkeypatch.setenv(dispatch.ENVIRONMENT_VARIABLE, "torch")
+    library.warn_unless_absent("no reason")  # a warning would be an error here

@@ -244,3 +244,13 @@ def test_compiles_without_graph_breaks(options, x, edge_index):
         torch.testing.assert_close(compiled(x, edges), conv(x, edges))
         grads = [torch.autograd.grad(layer(x, edges).square().sum(), x)[0] for layer in (compiled, conv)]
         torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("x", [-1e6, 1e6, float("nan")])
+def test_lambdas_of_a_diverged_layer_can_still_be_read(x):
+    conv = LCATConv(4, 2)
+    torch.nn.init.constant_(conv.interpolation.x, x)
+    torch.nn.init.constant_(conv.interpolation.y, x)
+    expected = [value.item() for value in conv.interpolation()]
+    assert conv.lambdas() == pytest.approx(expected, nan_ok=True, abs=1e-6)
+    assert "(learned)" in repr(conv)

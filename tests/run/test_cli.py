@@ -1,5 +1,7 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -7,6 +9,7 @@ from lcat_run import cli
 from lcat_run.errors import UserError
 from lcat_run.lookup import find_yaml
 from lcat_run.models import BASELINES, MODELS, model_name
+from lcat_run.terminal import _spell_character
 
 DEFAULTS = {"lcat.score": "gat", "lcat.lambda1": None, "lcat.lambda2": None}
 
@@ -117,3 +120,26 @@ def test_a_terminated_run_says_how_to_go_on(tmp_path):
     assert process.returncode == 75, error
     assert "paused; the same command goes on from the checkpoint" in error
     assert list(tmp_path.glob("results/real/runs/*/checkpoint.pt"))
+
+
+WITHOUT_UNICODE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [("--help", "mean +- sd"), ("plot --help", "lambda1 and lambda2 over training")]
+)
+def test_a_terminal_without_unicode_gets_ascii(words, expected):
+    done = lcat(*words.split(), env={**os.environ, **WITHOUT_UNICODE})
+    assert done.returncode == 0, done.stderr
+    assert expected in done.stdout
+
+
+def test_an_error_with_symbols_reaches_a_terminal_without_unicode(tmp_path):
+    done = lcat("run", "--cfg", "λ±.yaml", env={**os.environ, **WITHOUT_UNICODE}, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("lcat run: ") and "Traceback" not in done.stderr
+
+
+def test_every_symbol_that_our_code_prints_has_a_spelling():
+    code = "".join(path.read_text(encoding="utf-8") for path in Path(cli.__file__).parent.rglob("*.py"))
+    assert {c for c in code if not c.isascii() and _spell_character(c) == "?"} == set()

@@ -14,7 +14,7 @@ from lcat_run.sweep.plan import make_plan
 
 pytestmark = pytest.mark.slow
 
-DOCUMENTATION = Path(__file__).parents[2] / "docs" / "sweeps.md"
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "grids.md"
 FOLDER = Path(str(resources.files("lcat_grids")))
 DATASETS = 11
 

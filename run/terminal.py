@@ -1,0 +1,48 @@
+"""Text for terminals that know no Unicode: λ, ± and the lines of tables are written in ASCII instead of ending the program."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+import unicodedata
+
+_HANDLER = "lcat_ascii"
+_SPELLED = {
+    "λ": "lambda",
+    "±": "+-",
+    "−": "-",
+    "–": "-",
+    "─": "-",
+    "┈": "-",
+    "▼": "v",
+    "×": "x",
+    "→": "->",
+    "…": "...",
+    "·": "*",
+    "≤": "<=",
+    "α": "alpha",
+    "σ": "sigma",
+    "μ": "mu",
+    "‖": "|",
+    "█": "#",
+}
+
+
+def spell(error: UnicodeError) -> tuple[str, int]:
+    """An error handler of codecs: what the encoding lacks, in ASCII."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_spell_character, error.object[error.start : error.end])), error.end
+
+
+def _spell_character(character: str) -> str:
+    plain = _SPELLED.get(character) or unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return plain or "?"
+
+
+def write_any_text() -> None:
+    """Lets standard output and error take every character, whatever their encoding."""
+    codecs.register_error(_HANDLER, spell)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure") and stream.errors in ("strict", "backslashreplace", "surrogateescape"):
+            stream.reconfigure(errors=_HANDLER)
