@@ -1,7 +1,7 @@
 """Disturbed copies of a graph: Gaussian noise on the features, and edges that were never there.
 
-What is added depends only on the graph, the level and the seed, never on a global random state, so models with equal seeds see equal
-noise; and one seed draws the same directions at every level, so that levels differ by their size alone.
+What is added depends only on the graph, the level and the seed, never on a global random state, so models with equal seeds see
+equal noise; and one seed draws the same directions at every level, so that levels differ by their size alone.
 """
 
 from __future__ import annotations

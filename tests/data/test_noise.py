@@ -81,7 +81,7 @@ def test_sparse_features_become_dense_and_equal_those_of_the_dense_matrix():
 
 def test_a_complete_graph_has_no_room_for_fake_edges():
     complete = (1 - torch.eye(5)).nonzero().t()
-    with pytest.raises(DatasetError, match="2 fake edges are asked for .* only 0 pairs"):
+    with pytest.raises(DatasetError, match=r"2 fake edges are asked for .* only 0 pairs"):
         with_fake_edges(complete, 5, 0.2)
 
 
