@@ -70,7 +70,7 @@ _UNIT = _number(0, 1, "a number in [0, 1]")
 
 _NAMES = Range("a list of names", lambda v: isinstance(v, list) and v and all(isinstance(n, str) for n in v))
 _TEXT = Range("text", lambda v: isinstance(v, str))
-_SECONDS = _number(0, math.inf, "a number of at least 0")
+_NOT_NEGATIVE = Range("a number of at least 0", lambda v: _is_number(v) and 0 <= v < math.inf)
 _POSITIVE = Range("a positive number", lambda v: _is_number(v) and v > 0)
 
 _OPTIONAL_SIZE = Range("null or a whole number of at least 1", lambda v: v is None or (_is_whole(v) and v >= 1))
@@ -115,7 +115,7 @@ KEYS = (
         _one_of(LOOPS),
     ),
     Key("lcat.patience", 0, "Stop after so many epochs without a better validation metric; 0 never stops.", _whole(0)),
-    Key("lcat.checkpoint_seconds", 20.0, "Time between two checkpoints of a run.", _SECONDS),
+    Key("lcat.checkpoint_seconds", 20.0, "Time between two checkpoints of a run.", _NOT_NEGATIVE),
     Key("lcat.log_every", 100, "Without a terminal, print a line every so many epochs; 0 prints none.", _whole(0)),
     Key("lcat.save_predictions", False, "Write the outputs of the best epoch to predictions.npz.", _FLAG),
     Key("lcat.save_model", False, "Write the weights of the best epoch to model.pt.", _FLAG),
@@ -126,12 +126,14 @@ KEYS = (
         "dataset.split_file", "", "An .npz or .json file with train, val and test, for dataset.split_mode: file.", _TEXT
     ),
     Key("dataset.row_normalize", False, "Scale every node's features to sum 1.", _FLAG),
+    Key("noise.features", 0.0, "σ of Gaussian noise that is added to the features, drawn by `seed`.", _NOT_NEGATIVE),
+    Key("noise.edges", 0.0, "Share of fake edges, of the true ones, that are added, drawn by `seed`.", _NOT_NEGATIVE),
     Key("block_model.num_nodes", 1000, "Generated graph: nodes.", _whole(2)),
     Key("block_model.num_classes", 5, "Generated graph: classes, of equal size.", _whole(2)),
     Key("block_model.num_features", 32, "Generated graph: features.", _whole(1)),
     Key("block_model.avg_degree", 10.0, "Generated graph: edges per node, both directions counted.", _POSITIVE),
     Key("block_model.homophily", 0.4, "Generated graph: share of edges inside a class.", _UNIT),
-    Key("block_model.signal", 1.5, "Generated graph: length of a class mean, in units of the noise.", _SECONDS),
+    Key("block_model.signal", 1.5, "Generated graph: length of a class mean, in units of the noise.", _NOT_NEGATIVE),
     Key("block_model.seed", 0, "Generated graph: seed of nodes, edges and features.", _whole(0)),
     Key("csbm.model", "gat", "Synthetic experiment: the one-layer model of the appendix.", _one_of(tuple(CSBM_MODELS))),
     Key("csbm.n", 1000, "CSBM: nodes.", _whole(3)),

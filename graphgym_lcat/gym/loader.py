@@ -11,6 +11,7 @@ from torch_geometric.graphgym.register import loader_dict
 
 from graphgym_lcat.data.datasets import EMBEDDED, load_dataset
 from graphgym_lcat.data.errors import unknown_name
+from graphgym_lcat.data.noise import disturb
 from graphgym_lcat.data.registry import DATASETS
 from graphgym_lcat.data.splits import apply_split
 from graphgym_lcat.gym.registration import register_once
@@ -32,7 +33,7 @@ def known_datasets() -> list[str] | None:
 
 
 def load_graph(sparse: bool = True) -> Data:
-    """The graph of ``cfg.dataset``, with ``train_mask``, ``val_mask`` and ``test_mask``."""
+    """The graph of ``cfg.dataset`` with the noise of ``cfg.noise``, and ``train_mask``, ``val_mask`` and ``test_mask``."""
     dataset = cfg.dataset
     if dataset.name in DATASETS or dataset.name in EMBEDDED:
         data_dir = None if dataset.dir == _GRAPHGYM_DIR else dataset.dir
@@ -41,7 +42,7 @@ def load_graph(sparse: bool = True) -> Data:
     else:
         data = _load_from_other_plugins()
     return apply_split(
-        data.__copy__(),
+        disturb(data, features=cfg.noise.features, edges=cfg.noise.edges, seed=cfg.seed),
         dataset.split_mode,
         split_seed=dataset.split_seed,
         ratios=dataset.split,
