@@ -18,6 +18,7 @@ from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
 from graphgym_lcat.data.splits import MODES
+from graphgym_lcat.gym import tensorboard
 from graphgym_lcat.gym.config import KEYS, check_value
 from graphgym_lcat.gym.loader import known_datasets
 
@@ -169,6 +170,8 @@ def _check_together(complete: Mapping[str, Any], where: str) -> None:
         refuse("optim.base_lr", f"`optim.base_lr` must be positive, got {complete['optim.base_lr']}")
     if complete["dataset.split_mode"] == "file" and not complete["dataset.split_file"]:
         refuse("dataset.split_file", "`dataset.split_mode` is 'file', so `dataset.split_file` must name one")
+    if complete["tensorboard_each_run"] and (reason := tensorboard.why_not()) is not None:
+        refuse("tensorboard_each_run", f"`tensorboard_each_run` is true, but {reason}")
 
 
 def apply_settings(settings: Mapping[str, Any]) -> CfgNode:

@@ -29,6 +29,7 @@ from graphgym_lcat.gym.loader import load_graph
 from graphgym_lcat.gym.metrics import score_split
 from graphgym_lcat.gym.records import SPLITS, Records
 from graphgym_lcat.gym.settings import Settings
+from graphgym_lcat.gym.tensorboard import Board
 from graphgym_lcat.nn.attention import ConvolvedAttention
 from graphgym_lcat.nn.interpolation import Lambdas
 
@@ -91,6 +92,7 @@ class Training:
         self.best_outputs: Tensor | None = None
         self.best_weights: dict[str, Tensor] | None = None
         self.seconds = 0.0
+        self.board: Board | None = None
 
     def _build(self) -> Parts:
         data = load_graph()
@@ -108,6 +110,7 @@ class Training:
         """Begins, or goes on where a checkpoint was written."""
         if checkpoint is None:
             self.records.start({})
+            self._open_board()
             return
         self.model.load_state_dict(checkpoint["model"])
         self.optimizer.load_state_dict(checkpoint["optimizer"])
@@ -121,8 +124,15 @@ class Training:
         if checkpoint["cuda_rng"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(checkpoint["cuda_rng"])
         self.records.start(checkpoint["positions"])
+        self._open_board()
+
+    def _open_board(self) -> None:
+        if cfg.tensorboard_each_run:
+            self.board = Board(self.run_dir, self.epoch)
 
     def save(self) -> None:
+        if self.board is not None:
+            self.board.flush()
         save_checkpoint(
             self.run_dir,
             {
@@ -154,6 +164,8 @@ class Training:
     def finish(self) -> dict[str, Any]:
         """Writes what was asked for beside the logs; returns what belongs into ``result.json``."""
         self.records.flush()
+        if self.board is not None:
+            self.board.close()
         if self.best_outputs is not None:
             arrays = {"outputs": self.best_outputs.numpy(), "labels": self.data.y.cpu().numpy()}
             arrays |= {f"{split}_nodes": nodes.cpu().numpy() for split, nodes in self.nodes.items()}
@@ -214,6 +226,8 @@ class Training:
                 self.best_weights = {k: v.detach().cpu().clone() for k, v in self.model.state_dict().items()}
         if self.records.lambdas is not None:
             self.records.add_lambdas(self.epoch, lambdas)
+        if self.board is not None:
+            self.board.add(self.epoch, metrics, lambdas)
         elapsed = time.perf_counter() - start
         left = (self.max_epoch - self.epoch - 1) * (self.seconds + elapsed) / (self.epoch + 1)
         for split in SPLITS:

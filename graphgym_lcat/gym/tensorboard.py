@@ -1,0 +1,44 @@
+"""``tensorboard_each_run: true``: the curves of a run for TensorBoard, in its folder ``tensorboard``."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from graphgym_lcat.nn.interpolation import Lambdas
+
+
+def why_not() -> str | None:
+    """Why no curves can be written here, or None."""
+    if importlib.util.find_spec("tensorboardX") is None:
+        return "it needs the package tensorboardX: pip install tensorboardX"
+    return None
+
+
+class Board:
+    """Loss, metrics and λ of every epoch; a run that goes on takes back what came after its checkpoint."""
+
+    def __init__(self, run_dir: Path, first_epoch: int):
+        from tensorboardX import SummaryWriter
+
+        # Files are named by the second; the suffix keeps a run that goes on at once from replacing its first part.
+        self._writer = SummaryWriter(
+            str(run_dir / "tensorboard"), purge_step=first_epoch, filename_suffix=f".{first_epoch}"
+        )
+
+    def add(self, epoch: int, metrics: Mapping[str, Mapping[str, float]], lambdas: Sequence[Lambdas]) -> None:
+        for split, values in metrics.items():
+            for name, value in values.items():
+                self._writer.add_scalar(f"{name}/{split}", value, epoch)
+        for layer, pair in enumerate(lambdas):
+            for name, value in zip(("lambda1", "lambda2"), pair, strict=True):
+                heads = {f".{h}": v for h, v in enumerate(value)} if isinstance(value, tuple) else {"": value}
+                for head, number in heads.items():
+                    self._writer.add_scalar(f"{name}/layer{layer}{head}", number, epoch)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
