@@ -82,10 +82,12 @@ def test_what_the_demo_prints_has_the_form_of_the_real_thing(tmp_path, capsys):
     assert lines_of(table) == lines_of(capsys.readouterr().out)
 
 
-def test_what_the_tests_print_comes_from_the_script():
-    script = (ROOT / "run/test.sh").read_text(encoding="utf-8")
-    for line in re.findall(r"^== .*$", block(""), re.M):
-        assert f'echo "{line}"' in script
+def test_the_steps_that_it_shows_are_announced_by_the_scripts():
+    scripts = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "run").glob("*.sh")))
+    steps = re.findall(r"^== (.*)$", README, re.M)
+    assert len(steps) == 5
+    for step in steps:
+        assert f'echo "== {step.split("Python")[0]}' in scripts
 
 
 def test_the_accuracy_table_is_that_of_the_recorded_runs():
