@@ -266,11 +266,11 @@ def _footer(
         notes.append("Underlined: best mean. No model was tested against a baseline.")
     if average:
         notes.append("Average: over all runs of the model, ± their standard deviation.")
-    notes += _incomplete(selection, summaries, counts[-1])
+    notes += _incomplete(summaries, counts[-1])
     return notes
 
 
-def _incomplete(selection: Selection, summaries: Mapping, full: int) -> list[str]:
+def _incomplete(summaries: Mapping, full: int) -> list[str]:
     short = []
     for (model, condition), summary in summaries.items():
         if summary.n < full:

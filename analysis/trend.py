@@ -163,7 +163,7 @@ def trend_figure(found: Trend) -> Figure:
     with figures.styled():
         figure, axes = figures.new_figure(width, 2.9 * rows, rows, columns, sharey=True)
         for ax, group in zip(axes, groups, strict=False):
-            _draw_group(ax, found.points[found.points["group"] == group], group)
+            _draw_group(ax, found.points[found.points["group"] == group])
         for ax in axes[len(groups) :]:
             ax.remove()
         figure.supxlabel("average degree", fontsize=8)
@@ -174,7 +174,7 @@ def trend_figure(found: Trend) -> Figure:
     return figure
 
 
-def _draw_group(ax: Axes, points: pd.DataFrame, group: str) -> None:
+def _draw_group(ax: Axes, points: pd.DataFrame) -> None:
     ax.axhline(0, color=figures.FAINT, lw=0.6, zorder=0)
     for pair, own in points.groupby("pair", sort=False):
         style = figures.look(own["model"].iloc[0])

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
 
 from graphgym_lcat.data.csbm import CSBM, sample_adjacency, sample_communities, sample_projection
 from graphgym_lcat.synthetic.experiment import run_point
@@ -57,7 +59,7 @@ def learned_path(q: float, mu_norm: float) -> np.ndarray:
     return np.array([(0.5, 0.5), *((end["lambda1"], end["lambda2"]) for end in ends)])
 
 
-def draw_names(ax) -> None:
+def draw_names(ax: Axes) -> None:
     ax.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], color=figures.FAINT, lw=0.8)
     ax.plot([0, 0], [0, 1], color=figures.GREEN, lw=3, solid_capstyle="butt")
     ax.plot([1], [0], color=figures.ORANGE, marker="s", ms=7, clip_on=False)
@@ -72,7 +74,7 @@ def draw_names(ax) -> None:
     ax.set_title("what the layer is")
 
 
-def draw_regime(ax, settings: dict[str, float]):
+def draw_regime(ax: Axes, settings: dict[str, float]) -> AxesImage:
     image = ax.imshow(
         100 * accuracy_over_square(**settings),
         origin="lower",

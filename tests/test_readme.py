@@ -1,42 +1,110 @@
 """What the README says is true."""
 
+import json
 import re
+import runpy
 import subprocess
-import sys
+from importlib.resources import files
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import torch
+import yaml
+from fake_results import FakeSweep, write_sweep
 
-from lcat_run.cli import COMMANDS
+from graphgym_lcat.gym.settings import check_settings, flatten
+from lcat_run import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_table_of_models_is_what_the_command_prints():
-    table = re.search(r"<!-- made by: lcat layers --format markdown -->\n(.*?)\n<!-- end -->", README, re.S)[1]
-    command = [sys.executable, "-m", "lcat_run.cli", "layers", "--format", "markdown"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == table
+def block(language: str) -> str:
+    return re.search(rf"^```{language}\n(.*?)^```", README, re.S | re.M)[1]
+
+
+def between(begin: str, end: str, text: str = README) -> str:
+    return text[text.index(begin) + len(begin) : text.index(end, text.index(begin))].strip()
+
+
+def lines_of(text: str) -> list[str]:
+    """Without numbers, marks and the breaks of lines, which vary from run to run."""
+    words = re.sub(r"[_*▼]|\d+(\.\d+)?", "", text).split()
+    return " ".join(word for word in words if not set(word) <= set("─┈±.")).replace(" .", ".").split(". ")
+
+
+@pytest.mark.parametrize(("page", "begin"), [("README.md", "from"), ("docs/layer.md", "made by")])
+def test_tables_of_models_are_what_the_command_prints(page, begin, capsys):
+    cli.main(["layers", "--format", "markdown"])
+    printed = capsys.readouterr().out.strip()
+    comment = f"<!-- {begin}: lcat layers --format markdown -->"
+    table = between(comment, "<!-- end -->", (ROOT / page).read_text(encoding="utf-8"))
+    assert table == printed if begin == "made by" else printed.startswith(table)
+    assert f"lists all {len(printed.splitlines()) - 2}:" in README
 
 
 def test_every_command_it_names_exists():
     named = set(re.findall(r"^ {4}lcat (\w+)", README, re.M)) | set(re.findall(r"`lcat (\w+)", README))
-    assert named and named <= set(COMMANDS)
+    assert named and named <= set(cli.COMMANDS)
 
 
-def test_python_blocks_compile():
-    for block in re.findall(r"```python\n(.*?)```", README, re.S):
-        compile(block, "README.md", "exec")
+def test_the_python_code_runs():
+    names = {}
+    exec(compile(block("python"), "README.md", "exec"), names)
+    out = names["Net"](5, 3)(torch.randn(4, 5), torch.tensor([[0, 1, 2], [1, 2, 3]]))
+    assert out.shape == (4, 3)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_point_to_files_that_exist(document):
-    for target in re.findall(r"\]\((?!https?://|#)([^)#\s]+)", document.read_text(encoding="utf-8")):
-        assert (document.parent / target).exists(), target
+def test_the_yaml_is_a_configuration_that_can_start():
+    settings = check_settings(flatten(yaml.safe_load(block("yaml"))))
+    assert (settings["gnn.layer_type"], settings["lcat.lambda2"]) == ("lcatconv", 1)
 
 
 @pytest.mark.parametrize("script", ["run/demo.sh", "run/test.sh"])
 def test_scripts_are_named_and_valid(script):
     assert f"bash {script}" in README
     subprocess.run(["bash", "-n", ROOT / script], check=True)
+
+
+def test_what_the_demo_prints_has_the_form_of_the_real_thing(tmp_path, capsys):
+    grid = yaml.safe_load(files("lcat_grids").joinpath("demo.yaml").read_text(encoding="utf-8"))
+    datasets = tuple(point["dataset.label"] for point in reversed(grid["axes"]["degree"]))
+    runs = len(grid["models"]) * len(datasets) * grid["seeds"]
+    shown = between("<!-- demo:begin -->", "<!-- demo:end -->").strip("`\n")
+    begin, table, end = re.split(r"\n\n(?=Test accuracy)|\n(?=\nwrote )", shown)
+    assert f"demo: {runs} of {runs} runs to do" in begin
+    assert begin.endswith(f"{runs} done; results in results/demo")
+    assert end.strip() == "wrote results/demo/report.html"
+
+    sweep = FakeSweep("demo", tuple(grid["models"]), datasets, grid["seeds"], axes={}, over=(), histories=False)
+    cli.main(["table", str(write_sweep(tmp_path, sweep))])
+    assert lines_of(table) == lines_of(capsys.readouterr().out)
+
+
+def test_the_steps_that_it_shows_are_announced_by_the_scripts():
+    scripts = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "run").glob("*.sh")))
+    steps = re.findall(r"^== (.*)$", README, re.M)
+    assert len(steps) == 5
+    for step in steps:
+        assert f'echo "== {step.split("Python")[0]}' in scripts
+
+
+def test_the_accuracy_table_is_that_of_the_recorded_runs():
+    script = runpy.run_path(str(ROOT / "docs/accuracy_table.py"))
+    table = script["accuracy_table"](pd.read_csv(ROOT / "docs/reproduction.csv"))
+    assert between(script["BEGIN"], script["END"]) == table, "run: python docs/accuracy_table.py"
+
+
+def test_the_ratios_of_speed_and_memory_are_those_of_the_recorded_benchmark():
+    record = json.loads((ROOT / "benchmarks/results/layers.json").read_text(encoding="utf-8"))
+    found = {(m["graph"], m["name"]): m for m in record["measurements"] if m["threads"] == 2}
+    ratio = {key: m["times_floor"] for key, m in found.items()}
+    mebibytes = {key: m["peak_bytes"] / 2**20 for key, m in found.items()}
+    text = " ".join(README.split())
+    amazon, cora = ("amazon", "lcat"), ("cora", "lcat")
+    amazon_gat, cora_gat = ("amazon", "PyG GATConv"), ("cora", "PyG GATConv")
+    assert f"takes {ratio[amazon]:.1f} times" in text and f"`GATConv` {ratio[amazon_gat]:.0f} times" in text
+    assert f"needs {mebibytes[amazon]:.0f} MiB and `GATConv` {mebibytes[amazon_gat]:.0f} MiB" in text
+    assert f"take {ratio[cora]:.1f} and {ratio[cora_gat]:.1f} times" in text
+    assert f"with {found[amazon]['edges'] / found[cora]['edges']:.0f} times fewer edges" in text

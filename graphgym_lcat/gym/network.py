@@ -34,7 +34,7 @@ class LCATNetwork(GNN):
             _replace_batch_norms(self)
         number_layers(self)
 
-    def forward(self, batch: Data):
+    def forward(self, batch: Data) -> tuple[torch.Tensor, torch.Tensor]:
         if not self.takes_sparse and batch.x.layout != torch.strided:
             batch.x = batch.x.to_dense()
         return super().forward(batch)

@@ -178,7 +178,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         edge_attr: Tensor | None = None,
         size: tuple[int, int] | None = None,
         return_attention_weights: bool | None = None,
-    ):
+    ) -> Tensor | tuple[Tensor, tuple[Tensor, Tensor] | SparseTensor]:
         r"""Runs the layer.
 
         Args:

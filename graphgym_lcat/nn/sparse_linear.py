@@ -36,7 +36,14 @@ class SparseLinear(torch.nn.Linear):
         - **output:** :math:`(N, F_{out})`
     """
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__(in_features, out_features, bias, device, dtype)
         self._transposed: tuple[weakref.ref, Tensor] | None = None
 

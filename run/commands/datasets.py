@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lcat_run.errors import UserError
+
+if TYPE_CHECKING:
+    from graphgym_lcat.data.registry import DatasetSpec, Statistics
 
 HELP = "list the datasets: present or not, where, and their size beside the published one"
 EXAMPLES = """\
@@ -48,7 +53,7 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(spec, folder, fetch: bool) -> tuple[tuple[str, ...], str | None]:
+def _row(spec: DatasetSpec, folder: Path, fetch: bool) -> tuple[tuple[str, ...], str | None]:
     """The line of one dataset and, if something is amiss, a sentence about it."""
     from graphgym_lcat.data.datasets import is_present, load_dataset, statistics
 
@@ -70,7 +75,7 @@ def _embedded_row(name: str) -> tuple[str, ...]:
     return _cells(name, statistics(load_dataset(name)), "embedded")
 
 
-def _cells(name: str, size, state: str) -> tuple[str, ...]:
+def _cells(name: str, size: Statistics, state: str) -> tuple[str, ...]:
     numbers = (f"{size.nodes:,}", f"{size.edges:,}", f"{size.avg_degree:.2f}", f"{size.features:,}")
     return (name, *numbers, f"{size.classes}", state)
 

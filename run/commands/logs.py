@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 HELP = "show the log of a run, or why runs of a sweep failed"
 EXAMPLES = """\
@@ -44,7 +45,7 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show(run_dir) -> None:
+def _show(run_dir: Path) -> None:
     from lcat_run.sweep import files
     from lcat_run.sweep.state import RESULT
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from lcat_run.errors import UserError
+
+if TYPE_CHECKING:
+    from lcat_run.sweep.launch import Launch
 
 HELP = "make every run of a grid, here or on a SLURM cluster; the same command again goes on where it stopped"
 EXAMPLES = """\
@@ -92,7 +96,7 @@ def execute(args: argparse.Namespace) -> int:
         return 1
 
 
-def _local(args: argparse.Namespace, request) -> int:
+def _local(args: argparse.Namespace, request: Launch) -> int:
     from lcat_run.sweep import launch
 
     cores = launch.available_cores()
@@ -123,7 +127,7 @@ def _local(args: argparse.Namespace, request) -> int:
     return 1 if outcome.failed or outcome.killed else 0
 
 
-def _slurm(args: argparse.Namespace, request) -> int:
+def _slurm(args: argparse.Namespace, request: Launch) -> int:
     from lcat_run.sweep import launch
     from lcat_run.sweep.queue import look_at_queue
     from lcat_run.sweep.slurm import Resources, SlurmEngine, parse_minutes, parse_sbatch

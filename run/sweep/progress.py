@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from typing import TextIO
 
 from tqdm import tqdm
 
@@ -16,7 +17,7 @@ _LINE_SECONDS = 15.0
 class Progress:
     """Shows runs done, failed, the rate and the time left; ``costs`` (run id → cost) weighs what is left."""
 
-    def __init__(self, total: int, done_before: int, costs: Mapping[str, float], file=None):
+    def __init__(self, total: int, done_before: int, costs: Mapping[str, float], file: TextIO | None = None):
         self._file = sys.stderr if file is None else file
         self._costs = dict(costs)
         self._all_costs = sum(self._costs.values())

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -209,7 +209,7 @@ def share_out(runs: Sequence[_T], runs_per_task: int) -> list[Sequence[_T]]:
     return [runs[start::count] for start in range(count)]
 
 
-def _ask(question):
+def _ask(question: Callable[[], _T]) -> _T:
     try:
         return question()
     except QueueUnreachable as problem:

@@ -1,0 +1,75 @@
+"""The documentation: links lead somewhere, generated pages are up to date, quoted messages are the real ones."""
+
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+
+from graphgym_lcat.data.datasets import _cannot_download
+from graphgym_lcat.data.registry import DATASETS
+from graphgym_lcat.kernels import library
+from lcat_run import cli
+from lcat_run.results_arguments import _missing_extra
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+TROUBLESHOOTING = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+SESSIONS = re.findall(r"^```\n\$ lcat (.*)\n((?:.*\n)+?)```$", TROUBLESHOOTING, re.M)
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def matches(quote: str, text: str) -> bool:
+    """Whether ``quote``, with … for anything, is in ``text``."""
+    pattern = ".*?".join(re.escape(part) for part in quote.strip().split("…"))
+    return re.search(pattern, text, re.S) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?://)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        name, _, anchor = target.partition("#")
+        linked = page.parent / name if name else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+def test_every_page_is_in_the_index():
+    linked = set(re.findall(r"\]\(([\w.]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
+    assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} == linked
+
+
+@pytest.mark.parametrize("page", ["configuration.md", "grids.md"])
+def test_pages_made_by_code_are_up_to_date(page):
+    reference = runpy.run_path(str(DOCS / "reference.py"))
+    text = (DOCS / page).read_text(encoding="utf-8")
+    expected = reference["configuration"]() if page == "configuration.md" else reference["grids_page"](text)
+    assert text == expected, f"run: {reference['COMMAND']}"
+
+
+@pytest.mark.parametrize(("command", "expected"), SESSIONS, ids=[command for command, _ in SESSIONS])
+def test_messages_of_commands_are_quoted_as_they_are(command, expected, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(shlex.split(command)) != 0
+    assert matches(expected, capsys.readouterr().err)
+
+
+def test_other_messages_are_quoted_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "INTERFACE", -1)
+    gone = DATASETS["GitHub"]
+    messages = [
+        _cannot_download(gone, gone.raw_dir(tmp_path / "datasets"), list(gone.raw_files), OSError()),
+        _missing_extra(ModuleNotFoundError(name="statsmodels")),
+        f"attention is computed by the slower torch path: {library.load.__wrapped__()}",
+    ]
+    quotes = re.findall(r"^```\n(?!\$)(?:lcat \w+: |RuntimeWarning: )?(.*)\n```$", TROUBLESHOOTING, re.M)
+    for message in messages:
+        assert any(matches(quote, message) for quote in quotes), message
