@@ -10,12 +10,13 @@ from pathlib import Path
 
 from lcat_run.errors import UserError
 
-HELP = "measure the layers against PyG's, DGL's and a bare sparse product; or one training step as the graph grows"
+HELP = "measure layers against PyG's, DGL's and a bare sparse product; a training step as the graph grows; an epoch on arxiv"
 EXAMPLES = """\
   lcat bench
   lcat bench --full --threads 1 2 -o benchmarks/results
   lcat bench --graphs arxiv --shapes 8x16 --repeats 3
-  lcat bench --scale --max-edges 10000000 -o benchmarks/results"""
+  lcat bench --scale --max-edges 10000000 -o benchmarks/results
+  lcat bench --epoch --heads 8 -o benchmarks/results"""
 
 _GRAPHS = ("cora", "amazon", "arxiv")
 _SHAPES = ("4x8", "8x16", "1x128")
@@ -33,7 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", action="store_true", help="one training step from 10⁵ edges up, instead of layers")
     parser.add_argument("--max-edges", type=int, default=120_000_000, metavar="E", help="of --scale (default: 1.2e8)")
     parser.add_argument(
-        "--memory", type=float, metavar="GiB", help="limit of --scale (default: nine tenths of what is free)"
+        "--epoch", action="store_true", help="an epoch of every model at the size of ogbn-arxiv, instead of layers"
+    )
+    parser.add_argument("--heads", nargs="+", type=int, default=[1, 8], metavar="H", help="of --epoch (default: 1 8)")
+    parser.add_argument(
+        "--memory", type=float, metavar="GiB", help="limit of --scale, --epoch (default: nine tenths of what is free)"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="where to write JSON and charts")
 
@@ -48,10 +53,16 @@ def execute(args: argparse.Namespace) -> int:
         ("--repeats", args.repeats),
         ("--max-edges", args.max_edges),
         *(("--threads", t) for t in threads),
+        *(("--heads", h) for h in args.heads),
     ):
         if value < 1:
             raise UserError(f"{name} must be at least 1, got {value}")
-    result = _scale(args, max(threads)) if args.scale else _layers(args, graphs, shapes, threads)
+    if args.scale and args.epoch:
+        raise UserError("--scale and --epoch are different measurements; choose one")
+    if args.epoch:
+        result = _epochs(args, max(threads))
+    else:
+        result = _scale(args, max(threads)) if args.scale else _layers(args, graphs, shapes, threads)
     if args.output is not None:
         _write(result, args.output)
     return 0
@@ -87,13 +98,40 @@ def _scale(args: argparse.Namespace, threads: int) -> dict:
     return result
 
 
+def _epochs(args: argparse.Namespace, threads: int) -> dict:
+    from tqdm import tqdm
+
+    from lcat_benchmarks.epoch import OURS, PEERS, EpochFailed, measure_epochs, text_table
+
+    memory = args.memory or 0.9 * _free_gib()
+    with tqdm(total=len(args.heads) * len((*OURS, *PEERS)), unit="model", disable=None) as bar:
+
+        def after_each(result: dict) -> None:
+            bar.set_description(str(result["measurements"][-1]["name"]), refresh=False)
+            bar.update()
+            if args.output is not None:  # it takes long, and what is measured should not be lost
+                _write_json(result, args.output)
+
+        try:
+            result = measure_epochs(args.repeats, memory, threads, heads=args.heads, after_each=after_each)
+        except EpochFailed as error:
+            raise UserError(str(error)) from error
+    print(text_table(result))
+    return result
+
+
+def _write_json(result: dict, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+    (folder / f"{result['kind']}.json").write_text(text, encoding="utf-8")
+
+
 def _write(result: dict, folder: Path) -> None:
     from lcat_benchmarks import charts
 
-    folder.mkdir(parents=True, exist_ok=True)
+    _write_json(result, folder)
     name = str(result["kind"])
-    (folder / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    figure = {"layers": charts.layer_chart, "scale": charts.scale_chart}[name](result)
+    figure = {"layers": charts.layer_chart, "scale": charts.scale_chart, "epoch": charts.epoch_chart}[name](result)
     for suffix in ("png", "svg"):
         figure.savefig(folder / f"{name}.{suffix}", dpi=150)
     print(f"\nwrote {name}.json, {name}.png and {name}.svg to {folder}")

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from lcat_benchmarks import charts, contenders, graphs, layers, measure, scale
+from lcat_benchmarks import charts, contenders, epoch, epoch_process, graphs, layers, measure, scale
 from lcat_run.cli import main
 
 pytestmark = pytest.mark.slow
@@ -129,3 +129,27 @@ def test_the_scale_run_stops_a_layer_at_the_limit_of_memory(monkeypatch):
     time_axis, memory_axis = charts.scale_chart(result).axes
     assert len(time_axis.lines) == 2
     assert "out of memory" in [text.get_text() for text in memory_axis.texts]
+
+
+def test_an_epoch_of_ours_and_of_pyg_is_measured_in_one_network(tiny, monkeypatch):
+    def in_this_process(model, graph, heads, epochs, memory_gib, threads):
+        return epoch_process.measure(model, graph, heads, epochs)
+
+    monkeypatch.setattr(epoch, "_run", in_this_process)
+    seen = []
+    result = epoch.measure_epochs(
+        2, 4.0, 1, graph="cora", heads=[8], models=["lcat", "PyG GATConv"], after_each=lambda r: seen.append(str(r))
+    )
+    ours, peer = result["measurements"]
+    assert len(seen) == 2
+    assert len(ours["seconds"]) == len(peer["seconds"]) == 2
+    assert ours["parameters"] - peer["parameters"] == 2 * 3  # λ1 and λ2 of three layers
+    assert "× s" in epoch.text_table(result).splitlines()[2]
+    assert len(charts.epoch_chart(result).axes) == 2
+
+
+def test_an_epoch_beyond_the_limit_of_memory_is_told():
+    result = epoch.measure_epochs(1, memory_gib=1.0, threads=1, heads=[8], models=["PyG GATConv"])
+    assert [row["outcome"] for row in result["measurements"]] == ["out of memory"]
+    assert "out of memory (limit 1 GiB)" in epoch.text_table(result)
+    assert charts.epoch_chart(result).axes
