@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -143,3 +144,40 @@ def epoch_chart(result: dict[str, object]) -> Figure:
         fontsize=10,
     )
     return figure
+
+
+def arxiv_chart(result: dict[str, object]) -> Figure:
+    """Seconds and peak memory of an epoch, a row of panels a number of heads."""
+    from matplotlib.figure import Figure
+
+    rows = result["measurements"]
+    heads = sorted({row["heads"] for row in rows})
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    figure = Figure(figsize=(10, 0.9 + len(heads) * (0.6 + 0.28 * len(names))), layout="constrained")
+    axes = figure.subplots(len(heads), 2, squeeze=False, sharex="col", sharey="row")
+    for line, count in zip(axes, heads, strict=True):
+        own = [row for row in rows if row["heads"] == count]
+        for axis, title, value in (
+            (line[0], "seconds per epoch", lambda row: min(row["seconds"])),
+            (line[1], "peak memory of the process, GiB", lambda row: row["peak_bytes"] / 2**30),
+        ):
+            _arxiv_bars(axis, own, value)
+            axis.set_title(f"{title}, {count} head{'s' if count > 1 else ''}", fontsize=10, loc="left")
+    s, done = result["settings"], next((row for row in rows if row["outcome"] == "done"), None)
+    size = "" if done is None else f", {done['nodes']:,} nodes, {done['edges']:,} edges"
+    plural = "s" if s["threads"] > 1 else ""
+    figure.suptitle(f"An epoch of the ogbn-arxiv network{size}, {s['threads']} thread{plural}", fontsize=11)
+    return figure
+
+
+def _arxiv_bars(axis: Axes, rows: list[dict], value: Callable[[dict], float]) -> None:
+    values = [value(row) if row["outcome"] == "done" else 0 for row in rows]
+    axis.barh(range(len(rows)), values, color=[COLORS[row["family"]] for row in rows], height=0.72)
+    axis.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
+    if not axis.yaxis_inverted():
+        axis.invert_yaxis()
+    axis.margins(x=0.15)
+    axis.spines[["top", "right"]].set_visible(False)
+    for position, (row, number) in enumerate(zip(rows, values, strict=True)):
+        text = f" {number:.2f}" if row["outcome"] == "done" else f" {row['outcome']}"
+        axis.text(number, position, text, va="center", fontsize=7)

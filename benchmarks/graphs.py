@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from graphgym_lcat.data import datasets, registry
+from graphgym_lcat.data.ogb import OgbSpec
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ DEGREE_SPREAD = 1.1
 def load_graph(name: str) -> BenchmarkGraph:
     """The real graph if its files are at hand (nothing is downloaded), else a generated one of its size."""
     size = SIZES[name]
-    spec = registry.DATASETS.get(size.dataset)
-    if spec is not None and datasets.is_present(spec, registry.data_directory()):
+    spec, folder = datasets.FILED.get(size.dataset), registry.data_directory()
+    is_real = not (isinstance(spec, OgbSpec) and spec.is_synthetic(folder))
+    if spec is not None and is_real and datasets.is_present(spec, folder):
         data = datasets.load_dataset(size.dataset, sparse=True)
         return BenchmarkGraph(name, data.num_nodes, data.edge_index.contiguous(), size.dataset)
     edges = skewed_graph(size.num_nodes, size.num_edges)

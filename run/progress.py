@@ -24,7 +24,8 @@ class EpochProgress:
             self._bar.close()
 
     def update(self, training: Any) -> None:
-        validation = training.best.metrics["val"]["accuracy"]
+        scores = training.best.metrics["val"]
+        validation = scores["rocauc" if "rocauc" in scores else "accuracy"]
         if sys.stderr.isatty():
             if self._bar is None:
                 self._bar = tqdm(total=training.max_epoch, initial=training.epoch - 1, desc=self.name, unit="epoch")

@@ -1,4 +1,4 @@
-"""Opening a dataset by name. Those of the paper are downloaded and read by PyG; we keep what it read.
+"""Opening a dataset by name. Those of the paper are downloaded and read by PyG, or read by ``ogb``; we keep what they read.
 
 PyG's own ``processed/`` files store bags of words densely (1.2 GB for CoauthorPhysics) and are not written
 atomically. Here every dataset is prepared once, under a lock, into ``<data_dir>/<name>/prepared.pt``: small
@@ -19,16 +19,20 @@ from pathlib import Path
 import torch
 from filelock import FileLock
 from torch_geometric import datasets as pyg
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import is_undirected, to_undirected
 
 from graphgym_lcat.data.block_model import block_model
 from graphgym_lcat.data.csbm import csbm
 from graphgym_lcat.data.errors import DatasetError, unknown_name
 from graphgym_lcat.data.features import csr_matrix, row_normalize, sparse_features
+from graphgym_lcat.data.ogb import OGB_DATASETS, OgbSpec, missing_message, read_ogb
 from graphgym_lcat.data.registry import DATASETS, DatasetSpec, Statistics, data_directory
 
 _PREPARED = "prepared.pt"
+Spec = DatasetSpec | OgbSpec
+#: Datasets that are read from files, by name.
+FILED: dict[str, Spec] = {**DATASETS, **OGB_DATASETS}
 
 #: Graphs that need no file, by name, and the function that makes them.
 EMBEDDED: dict[str, Callable[..., Data]] = {
@@ -45,23 +49,23 @@ def load_dataset(
     sparse: bool = False,
     normalize_rows: bool = False,
     **parameters: object,
-) -> Data:
-    """One graph, undirected, with the self-loops that its files contain.
+) -> Data | HeteroData:
+    """One graph, undirected, with the self-loops that its files contain; ogbn-mag has several types of nodes and edges.
 
     Args:
-        name: a key of ``DATASETS`` or ``EMBEDDED``.
+        name: a key of ``DATASETS``, ``OGB_DATASETS`` or ``EMBEDDED``.
         data_dir: the root of all datasets; see ``data_directory`` for the default.
         sparse: give bag-of-words features as a ``torch.sparse_csr`` matrix (dense features stay dense).
         normalize_rows: scale each node's features to sum 1, as PyG's ``NormalizeFeatures``.
         parameters: of a generated graph, for example ``avg_degree`` of ``BlockModel``.
 
-    Files that are not there are downloaded by PyG; where that fails, ``DatasetError`` names the files and the
-    folder they belong in.
+    Files that are not there are downloaded by PyG; where that fails, and always for OGB's, ``DatasetError`` names the files and
+    the folder they belong in.
     """
-    if name in DATASETS:
+    if name in FILED:
         if parameters:
             raise DatasetError(f"{name} is read from files and takes no parameters, got {sorted(parameters)}")
-        data = _read_prepared(_prepare(DATASETS[name], data_directory(data_dir)))
+        data = _read_prepared(_prepare(FILED[name], data_directory(data_dir)))
     elif name in EMBEDDED:
         known = inspect.signature(EMBEDDED[name]).parameters
         for parameter in parameters:
@@ -70,7 +74,11 @@ def load_dataset(
         data = EMBEDDED[name](**parameters)
         data.x = sparse_features(data.x)
     else:
-        raise unknown_name("dataset", name, [*DATASETS, *EMBEDDED])
+        raise unknown_name("dataset", name, [*FILED, *EMBEDDED])
+    if isinstance(data, HeteroData):
+        if normalize_rows:
+            raise DatasetError(f"rows are normalised in graphs of one type of node only, and {name} has several")
+        return data
     if normalize_rows:
         data.x = row_normalize(data.x)
     if not sparse and data.x.layout != torch.strided:
@@ -83,16 +91,18 @@ def statistics(data: Data) -> Statistics:
     return Statistics(data.num_nodes, data.num_edges, data.x.size(1), int(data.y.max()) + 1)
 
 
-def is_present(spec: DatasetSpec, data_dir: str | os.PathLike) -> bool:
+def is_present(spec: Spec, data_dir: str | os.PathLike) -> bool:
     """Whether the dataset can be opened without a download."""
     return not spec.missing_files(data_dir) or (spec.folder(data_dir) / _PREPARED).is_file()
 
 
-def _prepare(spec: DatasetSpec, data_dir: Path) -> Path:
+def _prepare(spec: Spec, data_dir: Path) -> Path:
     """The path of the prepared file, which is made if it is not there."""
     prepared = _prepared_path(spec, data_dir)
     if _is_current(prepared, spec, data_dir):
         return prepared
+    if isinstance(spec, OgbSpec) and spec.missing_files(data_dir):  # before a folder is made for what will not come
+        raise DatasetError(missing_message(spec, data_dir))
     # FileLock is flock(2), which Linux carries over NFS to all nodes where the lock service runs. Where it
     # does not, two runs may both do the work, but the rename at the end still keeps the file whole.
     folder = prepared.parent
@@ -102,14 +112,15 @@ def _prepare(spec: DatasetSpec, data_dir: Path) -> Path:
             if not _is_current(prepared, spec, data_dir):
                 with tempfile.TemporaryDirectory(prefix=".preparing-", dir=folder) as scratch:
                     partial = Path(scratch) / _PREPARED
-                    _write_prepared(_read_with_pyg(spec, data_dir, Path(scratch)), partial)
+                    read = read_ogb if isinstance(spec, OgbSpec) else _read_with_pyg
+                    _write_prepared(read(spec, data_dir, Path(scratch)), partial)
                     os.replace(partial, prepared)
     except OSError as error:
         raise DatasetError(f"{spec.name} could not be prepared in {folder}: {error}") from error
     return prepared
 
 
-def _is_current(prepared: Path, spec: DatasetSpec, data_dir: Path) -> bool:
+def _is_current(prepared: Path, spec: Spec, data_dir: Path) -> bool:
     """Whether the prepared file exists and no raw file is newer (raw files may have been deleted since)."""
     if not prepared.is_file():
         return False
@@ -117,11 +128,13 @@ def _is_current(prepared: Path, spec: DatasetSpec, data_dir: Path) -> bool:
     return all(f.stat().st_mtime_ns <= prepared.stat().st_mtime_ns for f in raw if f.is_file())
 
 
-def _prepared_path(spec: DatasetSpec, data_dir: Path) -> Path:
+def _prepared_path(spec: Spec, data_dir: Path) -> Path:
     beside_raw = spec.folder(data_dir) / _PREPARED
     if _is_current(beside_raw, spec, data_dir) or _can_write(beside_raw.parent):
         return beside_raw
     missing = spec.missing_files(data_dir)
+    if missing and isinstance(spec, OgbSpec):
+        raise DatasetError(missing_message(spec, data_dir))
     if missing:
         raise DatasetError(
             f"{spec.name}: {', '.join(missing)} should be in {spec.raw_dir(data_dir)}, "
@@ -197,7 +210,10 @@ def _compact(data: Data) -> Data:
     return data
 
 
-def _write_prepared(data: Data, path: Path) -> None:
+def _write_prepared(data: Data | HeteroData, path: Path) -> None:
+    if isinstance(data, HeteroData):
+        torch.save({"stores": data.to_dict()}, path)
+        return
     content = {key: value for key, value in data.to_dict().items() if isinstance(value, torch.Tensor)}
     x = content.pop("x")
     if x.layout == torch.strided:
@@ -212,11 +228,13 @@ def _write_prepared(data: Data, path: Path) -> None:
     torch.save(content, path)
 
 
-def _read_prepared(path: Path) -> Data:
+def _read_prepared(path: Path) -> Data | HeteroData:
     try:
         content = torch.load(path, weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
         raise DatasetError(f"{path} is damaged; delete it, and it will be made again") from error
+    if "stores" in content:
+        return HeteroData.from_dict(content["stores"])
     if "x_crow" in content:
         parts = [content.pop(f"x_{part}") for part in ("crow", "col", "values", "size")]
         content["x"] = csr_matrix(*parts[:3], tuple(parts[3].tolist()))

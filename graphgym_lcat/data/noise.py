@@ -11,7 +11,7 @@ import math
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from graphgym_lcat.data.errors import DatasetError
 
@@ -20,7 +20,7 @@ _FEATURE_STREAM = 1
 _EDGE_STREAM = 2
 
 
-def disturb(data: Data, *, features: float = 0.0, edges: float = 0.0, seed: int = 0) -> Data:
+def disturb(data: Data | HeteroData, *, features: float = 0.0, edges: float = 0.0, seed: int = 0) -> Data | HeteroData:
     """``data`` with noise on its features and fake edges, as a shallow copy; levels of 0 leave the very same tensors.
 
     Args:
@@ -33,6 +33,8 @@ def disturb(data: Data, *, features: float = 0.0, edges: float = 0.0, seed: int 
         if not (math.isfinite(level) and level >= 0):
             raise DatasetError(f"noise of {name}: expected a number of at least 0, got {level}")
     data = data.__copy__()
+    if (features or edges) and isinstance(data, HeteroData):
+        raise DatasetError("noise is defined for graphs of one type of node, and this one has several")
     if features:
         data.x = noisy_features(data.x, features, seed)
     if edges:

@@ -78,6 +78,7 @@ _OPTIONAL_GAIN = Range("null or a positive number", lambda v: v is None or (_is_
 
 LOOPS = ("train", "csbm")
 NORMS = ("batch", "layer")
+OUTPUTS = ("linear", "layer")
 
 KEYS = (
     Key("lcat.score", "gat", "Score of the attention.", _one_of(SCORES)),
@@ -108,6 +109,13 @@ KEYS = (
         "The normalisation that gnn.batchnorm: true switches on (model.type: lcat).",
         _one_of(NORMS),
     ),
+    Key(
+        "lcat.output",
+        "linear",
+        "What gives the classes: a linear layer, or the last graph layer, its heads averaged (model.type: lcat_stack).",
+        _one_of(OUTPUTS),
+    ),
+    Key("lcat.input_dropout", 0.0, "Dropout before the first graph layer (model.type: lcat_stack).", _UNIT),
     Key(
         "lcat.loop",
         "train",

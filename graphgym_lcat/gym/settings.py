@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,13 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
+from graphgym_lcat.data.ogb import OGB_DATASETS
 from graphgym_lcat.data.splits import MODES
 from graphgym_lcat.gym import tensorboard
+from graphgym_lcat.gym.batches import SAMPLERS
 from graphgym_lcat.gym.config import KEYS, check_value
 from graphgym_lcat.gym.loader import known_datasets
+from graphgym_lcat.gym.stacked_network import STACKED_LAYERS
 
 Settings = dict[str, Any]
 
@@ -146,6 +149,7 @@ def _choices() -> dict[str, Iterable[Any]]:
         "optim.optimizer": register.optimizer_dict,
         "optim.scheduler": register.scheduler_dict,
         "dataset.split_mode": MODES,
+        "train.sampler": SAMPLERS,
     } | ({} if names is None else {"dataset.name": names})
 
 
@@ -163,6 +167,7 @@ def _check_together(complete: Mapping[str, Any], where: str) -> None:
     if layer_type.startswith(("lcat", "cat")) and complete["gnn.dim_inner"] % complete["lcat.heads"]:
         width, heads = complete["gnn.dim_inner"], complete["lcat.heads"]
         refuse("lcat.heads", f"`gnn.dim_inner`, {width}, must be divisible by `lcat.heads`, got {heads}")
+    _check_network(complete, refuse)
     for key in ("optim.max_epoch", "gnn.dim_inner", "gnn.layers_mp"):
         if complete[key] < 1:
             refuse(key, f"`{key}` must be at least 1, got {complete[key]}")
@@ -172,6 +177,23 @@ def _check_together(complete: Mapping[str, Any], where: str) -> None:
         refuse("dataset.split_file", "`dataset.split_mode` is 'file', so `dataset.split_file` must name one")
     if complete["tensorboard_each_run"] and (reason := tensorboard.why_not()) is not None:
         refuse("tensorboard_each_run", f"`tensorboard_each_run` is true, but {reason}")
+
+
+def _check_network(complete: Mapping[str, Any], refuse: Callable[[str, str], None]) -> None:
+    name, network, layer_type = complete["dataset.name"], complete["model.type"], complete["gnn.layer_type"]
+    if network in ("lcat_stack", "lcat_relational") and layer_type not in STACKED_LAYERS:
+        refuse(
+            "model.type", f"`model.type`, {network!r}, takes the layers {', '.join(STACKED_LAYERS)}, got {layer_type!r}"
+        )
+    several_types = name in OGB_DATASETS and bool(OGB_DATASETS[name].target)
+    if several_types != (network == "lcat_relational"):
+        needed = "must be 'lcat_relational'" if several_types else "must not be 'lcat_relational'"
+        refuse("model.type", f"`model.type` {needed} for {name}, got {network!r}")
+    sizes, layers = complete["train.neighbor_sizes"], complete["gnn.layers_mp"]
+    if complete["train.sampler"] == "neighbor" and len(sizes) != layers:
+        refuse(
+            "train.neighbor_sizes", f"`train.neighbor_sizes` needs a number for each of {layers} layers, got {sizes}"
+        )
 
 
 def apply_settings(settings: Mapping[str, Any]) -> CfgNode:

@@ -19,9 +19,10 @@ EXAMPLES = """\
   lcat bench --graphs arxiv --shapes 8x16 --repeats 3
   lcat bench adjacency                             PNA, GCNII and GIN on the attention adjacency against PyG's
   lcat bench scale --max-edges 10000000            one training step as the graph grows
-  lcat bench epochs --datasets Cora                a training against stock GraphGym's"""
+  lcat bench epochs --datasets Cora                a training against stock GraphGym's
+  lcat bench arxiv --heads 8                       an epoch of every model at the size of ogbn-arxiv"""
 
-_SUBJECTS = ("layers", "adjacency", "scale", "epochs")
+_SUBJECTS = ("layers", "adjacency", "scale", "epochs", "arxiv")
 
 _GRAPHS = ("cora", "amazon", "arxiv")
 _SHAPES = ("4x8", "8x16", "1x128")
@@ -39,8 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-edges", type=int, default=120_000_000, metavar="E", help="of scale (default: 1.2e8)")
     parser.add_argument(
-        "--memory", type=float, metavar="GiB", help="limit of scale (default: nine tenths of what is free)"
+        "--memory", type=float, metavar="GiB", help="limit of scale and arxiv (default: nine tenths of what is free)"
     )
+    parser.add_argument("--heads", nargs="+", type=int, default=[1, 8], metavar="H", help="of arxiv (default: 1 8)")
     parser.add_argument("--datasets", nargs="+", metavar="NAME", help="of epochs (default: four of different sizes)")
     parser.add_argument("--epochs", type=int, default=20, metavar="N", help="of each training (default: 20)")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="where to write JSON and charts")
@@ -57,10 +59,11 @@ def execute(args: argparse.Namespace) -> int:
         ("--max-edges", args.max_edges),
         ("--epochs", args.epochs),
         *(("--threads", t) for t in threads),
+        *(("--heads", h) for h in args.heads),
     ):
         if value < 1:
             raise UserError(f"{name} must be at least 1, got {value}")
-    bench = {"layers": _layers, "adjacency": _layers, "scale": _scale, "epochs": _epochs}[args.subject]
+    bench = {"layers": _layers, "adjacency": _layers, "scale": _scale, "epochs": _epochs, "arxiv": _arxiv}[args.subject]
     result = bench(args, graphs, shapes, threads)
     if args.output is not None:
         _draw(result, args.output)
@@ -114,6 +117,25 @@ def _epochs(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int,
     return result
 
 
+def _arxiv(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int, int]], threads: list[int]) -> dict:
+    from lcat_benchmarks.arxiv import OURS, PEERS, EpochFailed, measure_arxiv, text_table
+
+    memory = args.memory or 0.9 * _free_gib()
+    keep = _keeper(args)
+    try:
+        with _progress(len(args.heads) * len((*OURS, *PEERS))) as progress:
+
+            def after_each(result: dict) -> None:
+                progress(str(result["measurements"][-1]["name"]))
+                keep(result)
+
+            result = measure_arxiv(args.repeats, memory, max(threads), heads=args.heads, after_each=after_each)
+    except EpochFailed as error:
+        raise UserError(str(error)) from error
+    print(text_table(result))
+    return result
+
+
 @contextlib.contextmanager
 def _progress(steps: int | None) -> Iterator[Callable[[str], None]]:
     from tqdm import tqdm
@@ -144,7 +166,9 @@ def _draw(result: dict, folder: Path) -> None:
     from lcat_benchmarks import charts
 
     name = str(result["kind"])
-    figure = {"scale": charts.scale_chart, "epochs": charts.epoch_chart}.get(name, charts.layer_chart)(result)
+    figure = {"scale": charts.scale_chart, "epochs": charts.epoch_chart, "arxiv": charts.arxiv_chart}.get(
+        name, charts.layer_chart
+    )(result)
     for suffix in ("png", "svg"):
         figure.savefig(folder / f"{name}.{suffix}", dpi=150)
     print(f"\nwrote {name}.json, {name}.png and {name}.svg to {folder}")

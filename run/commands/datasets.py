@@ -15,7 +15,9 @@ HELP = "list the datasets: present or not, where, and their size beside the publ
 EXAMPLES = """\
   lcat datasets                           all of them, in LCAT_DATA_DIR or ./datasets
   lcat datasets --dir ~/data              in another folder
-  lcat datasets --fetch Cora CiteSeer     download and prepare these two now"""
+  lcat datasets --fetch Cora CiteSeer     download and prepare these two now
+  lcat datasets ogbn-arxiv --generate --scale 1000 --dir /tmp/ogb
+                                          write random data of its shape, a thousandth of its size"""
 
 _HEADER = ("dataset", "nodes", "edges", "avg. degree", "features", "classes", "state")
 
@@ -24,22 +26,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these datasets (default: all)")
     parser.add_argument("--dir", help="root of the datasets (default: LCAT_DATA_DIR, else ./datasets)")
     parser.add_argument("--fetch", action="store_true", help="download those whose files are not there")
+    parser.add_argument(
+        "--generate", action="store_true", help="write random data in the shape and files of the named ogbn datasets"
+    )
+    parser.add_argument("--scale", type=float, metavar="S", help="of --generate: 1/S of the nodes and edges (1000)")
+    parser.add_argument("--seed", type=int, metavar="N", help="of --generate (0)")
 
 
 def execute(args: argparse.Namespace) -> int:
     from graphgym_lcat.data.datasets import EMBEDDED
     from graphgym_lcat.data.errors import DatasetError, unknown_name
+    from graphgym_lcat.data.ogb import OGB_DATASETS
     from graphgym_lcat.data.registry import DATASETS, data_directory
 
+    if not args.generate and (args.scale, args.seed) != (None, None):
+        raise UserError("--scale and --seed belong to --generate")
     folder = data_directory(args.dir)
-    known = [*DATASETS, *EMBEDDED]
+    known = [*DATASETS, *OGB_DATASETS, *EMBEDDED]
     rows, notes = [_HEADER], []
     try:
+        if args.generate:
+            _generate(args)
         for name in args.names or known:
             if name in EMBEDDED:
                 rows.append(_embedded_row(name))
             elif name in DATASETS:
                 row, note = _row(DATASETS[name], folder, args.fetch)
+                rows.append(row)
+                notes += [note] if note else []
+            elif name in OGB_DATASETS:
+                row, note = _ogb_row(OGB_DATASETS[name], folder)
                 rows.append(row)
                 notes += [note] if note else []
             else:
@@ -67,6 +83,33 @@ def _row(spec: DatasetSpec, folder: Path, fetch: bool) -> tuple[tuple[str, ...],
         return _cells(spec.name, found, "present, size as published"), None
     expected = ", ".join(f"{value} {key}" for key, value in vars(spec.published).items())
     return _cells(spec.name, found, "present, SIZE DIFFERS"), f"{spec.name} was published with {expected}"
+
+
+def _ogb_row(spec, folder) -> tuple[tuple[str, ...], str | None]:
+    """OGB's graphs take minutes to read, so the files that count their nodes and edges must do."""
+    from graphgym_lcat.data.ogb import missing_message
+
+    if spec.missing_files(folder):
+        return _cells(spec.name, spec.published, "missing"), missing_message(spec, folder)
+    found = spec.size_on_disk(folder)
+    if spec.is_synthetic(folder):
+        return _cells(spec.name, found, "SYNTHETIC"), f"{spec.name} was written by --generate: no data of OGB"
+    if found == spec.published:
+        return _cells(spec.name, found, "present, size as published"), None
+    return _cells(spec.name, found, "present, SIZE DIFFERS"), (
+        f"{spec.name} was published with {spec.published.nodes} nodes, {spec.published.edges} edges"
+    )
+
+
+def _generate(args: argparse.Namespace) -> None:
+    from graphgym_lcat.data.ogb_generator import generate_ogb
+
+    if not args.names:
+        raise UserError("--generate needs the names of ogbn datasets, for example ogbn-arxiv")
+    for name in args.names:
+        scale, seed = 1000.0 if args.scale is None else args.scale, args.seed or 0
+        folder, nodes, edges = generate_ogb(name, scale, args.dir, seed)
+        print(f"wrote {nodes:,} nodes and {edges:,} edges in the shape of {name} to {folder.absolute()}")
 
 
 def _embedded_row(name: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from lcat_benchmarks import charts, contenders, epochs, graphs, layers, measure, scale
+from lcat_benchmarks import arxiv, arxiv_process, charts, contenders, epochs, graphs, layers, measure, scale
 from lcat_run.cli import main
 
 pytestmark = pytest.mark.slow
@@ -155,3 +155,27 @@ def test_epochs_are_measured_against_stock_graphgym(capsys, tmp_path, monkeypatc
 def test_an_unknown_dataset_is_the_users_mistake(capsys):
     assert main(["bench", "epochs", "--datasets", "Korra"]) == 2
     assert "unknown dataset 'Korra'; did you mean 'Cora'?" in capsys.readouterr().err
+
+
+def test_an_epoch_of_ours_and_of_pyg_is_measured_in_one_network(tiny, monkeypatch):
+    def in_this_process(model, graph, heads, epochs, memory_gib, threads):
+        return arxiv_process.measure(model, graph, heads, epochs)
+
+    monkeypatch.setattr(arxiv, "_run", in_this_process)
+    seen = []
+    result = arxiv.measure_arxiv(
+        2, 4.0, 1, graph="cora", heads=[8], models=["lcat", "PyG GATConv"], after_each=lambda r: seen.append(str(r))
+    )
+    ours, peer = result["measurements"]
+    assert len(seen) == 2
+    assert len(ours["seconds"]) == len(peer["seconds"]) == 2
+    assert ours["parameters"] - peer["parameters"] == 2 * 3  # λ1 and λ2 of three layers
+    assert "× s" in arxiv.text_table(result).splitlines()[2]
+    assert len(charts.arxiv_chart(result).axes) == 2
+
+
+def test_an_epoch_beyond_the_limit_of_memory_is_told():
+    result = arxiv.measure_arxiv(1, memory_gib=1.0, threads=1, heads=[8], models=["PyG GATConv"])
+    assert [row["outcome"] for row in result["measurements"]] == ["out of memory"]
+    assert "out of memory (limit 1 GiB)" in arxiv.text_table(result)
+    assert charts.arxiv_chart(result).axes

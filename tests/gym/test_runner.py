@@ -159,8 +159,8 @@ def test_a_loss_that_is_no_number_fails_the_run_and_keeps_the_checkpoint(tmp_pat
     run = make_run(tmp_path, small, **{"lcat.checkpoint_seconds": 0.0})
     forward = training.Training._forward
 
-    def explode(self):
-        outputs = forward(self)
+    def explode(self, data):
+        outputs = forward(self, data)
         return outputs * torch.nan if self.epoch == 4 else outputs
 
     monkeypatch.setattr(training.Training, "_forward", explode)

@@ -1,0 +1,144 @@
+"""The networks of the Open Graph Benchmark experiments: plain stacks of layers, for one type of nodes or several.
+
+GraphGym's ``gnn`` has linear layers at both ends and drops out before it activates. In OGB's example networks the last graph layer
+may give the classes, and between two layers stand normalisation, activation, dropout, in this order.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.nn import BatchNorm1d, Dropout, Embedding, Identity, LayerNorm, Linear, Module, ModuleDict, ModuleList
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.register import act_dict, network_dict
+from torch_geometric.nn import HeteroConv
+
+from graphgym_lcat.gym.layers import attention_options, lambda_options, refuse_lambdas
+from graphgym_lcat.gym.registration import register_once
+from graphgym_lcat.nn import CATConv, LCATConv
+
+STACKED_LAYERS = ("lcatconv", "catconv")
+
+
+class StackedNetwork(Module):
+    """``model.type: lcat_stack``: ``gnn.layers_mp`` layers of width ``gnn.dim_inner``, for graphs of one type of nodes.
+
+    ``lcat.output: layer`` lets the last layer give the classes, its heads averaged; ``linear`` puts a linear layer behind it.
+    ``gnn.layers_pre_mp: 1`` puts a linear layer and an activation before the first. ``gnn.stage_type: skipsum`` adds a linear
+    map of its input to every layer's output. ``lcat.input_dropout`` comes before the first layer, ``gnn.dropout`` between layers.
+    """
+
+    def __init__(self, dim_in: int, dim_out: int):
+        super().__init__()
+        width, depth = cfg.gnn.dim_inner, cfg.gnn.layers_mp
+        self.encoder = Linear(dim_in, width) if cfg.gnn.layers_pre_mp else None
+        self.decoder = Linear(width, dim_out) if cfg.lcat.output == "linear" else None
+        sizes = [width if self.encoder else dim_in] + [width] * (depth - 1)
+        outputs = [width] * (depth - 1) + [width if self.decoder else dim_out]
+        residual = cfg.gnn.stage_type == "skipsum"
+        self.convs = ModuleList(
+            _convolution(size, out, is_last=last and not self.decoder, residual=residual)
+            for size, out, last in zip(sizes, outputs, _is_last(depth), strict=True)
+        )
+        between = depth if self.decoder else depth - 1
+        self.norms = ModuleList(_norm(width) for _ in range(between))
+        self.act = act_dict[cfg.gnn.act]()
+        self.input_dropout = Dropout(cfg.lcat.input_dropout)
+        self.dropout = Dropout(cfg.gnn.dropout)
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
+        x = batch.x if batch.x.layout == torch.strided else batch.x.to_dense()
+        if self.encoder is not None:
+            x = self.act(self.encoder(x))
+        x = self.input_dropout(x)
+        for number, conv in enumerate(self.convs):
+            x = conv(x, batch.edge_index)
+            if number < len(self.norms):
+                x = self.dropout(self.act(self.norms[number](x)))
+        return (x if self.decoder is None else self.decoder(x)), batch.y
+
+
+class RelationalNetwork(Module):
+    """``model.type: lcat_relational``: in each of ``gnn.layers_mp`` layers one attention layer for every relation.
+
+    What the relations bring to a node is summed, and with ``gnn.stage_type: skipsum`` a linear map of the node itself is added.
+    A linear layer at the end gives the classes. Types of nodes without features get learned embeddings, as in OGB's own examples.
+    ``cfg.share`` says what the graph has: ``relations``, ``node_types``, ``embedded`` (how many nodes of each type need an
+    embedding), and ``target``, the type to classify.
+    """
+
+    def __init__(self, dim_in: int, dim_out: int):
+        super().__init__()
+        width, depth = cfg.gnn.dim_inner, cfg.gnn.layers_mp
+        self.target: str = cfg.share.target
+        counts = zip(cfg.share.node_types, cfg.share.embedded, strict=True)
+        self.embeddings = ModuleDict({kind: Embedding(count, dim_in) for kind, count in counts if count})
+        for embedding in self.embeddings.values():
+            torch.nn.init.xavier_uniform_(embedding.weight)
+        residual = cfg.gnn.stage_type == "skipsum"
+        self.convs, self.skips, self.norms = ModuleList(), ModuleList(), ModuleList()
+        for number, last in enumerate(_is_last(depth)):
+            size = width if number else dim_in
+            reached = [self.target] if last else cfg.share.node_types
+            self.convs.append(_relational_convolution(size, width, reached))
+            self.skips.append(ModuleDict({kind: Linear(size, width) for kind in reached} if residual else {}))
+            self.norms.append(ModuleDict({kind: _norm(width) for kind in reached}))
+        self.decoder = Linear(width, dim_out)
+        self.act = act_dict[cfg.gnn.act]()
+        self.dropout = Dropout(cfg.gnn.dropout)
+
+    def forward(self, batch: HeteroData) -> tuple[Tensor, Tensor]:
+        x = {kind: self._input(batch, kind) for kind in batch.node_types}
+        for conv, skips, norms in zip(self.convs, self.skips, self.norms, strict=True):
+            out = conv(x, batch.edge_index_dict)
+            out = {kind: out[kind] + skips[kind](x[kind]) if kind in skips else out[kind] for kind in out}
+            x = {kind: self.dropout(self.act(norms[kind](h))) for kind, h in out.items()}
+        return self.decoder(x[self.target]), batch[self.target].y
+
+    def _input(self, batch: HeteroData, kind: str) -> Tensor:
+        if kind not in self.embeddings:
+            return batch[kind].x
+        sampled = batch[kind].get("n_id")
+        return self.embeddings[kind].weight if sampled is None else self.embeddings[kind](sampled)
+
+
+def _is_last(depth: int) -> Iterator[bool]:
+    return (number == depth - 1 for number in range(depth))
+
+
+def _convolution(size: int | tuple[int, int], out: int, *, is_last: bool = False, **options: bool) -> LCATConv:
+    """A layer as ``cfg.lcat`` says; the heads of the last are averaged, since the classes cannot be split over them."""
+    options |= {**attention_options(), "concat": not is_last}
+    channels = out if is_last else out // cfg.lcat.heads
+    if cfg.gnn.layer_type == "catconv":
+        refuse_lambdas("catconv", "lcatconv")
+        return CATConv(size, channels, **options)
+    return LCATConv(size, channels, **options, **lambda_options())
+
+
+def _relational_convolution(size: int, width: int, reached: list[str]) -> HeteroConv:
+    """A layer for every relation that ends in a type of ``reached``."""
+    layers = {}
+    for relation in cfg.share.relations:
+        if relation[2] in reached:
+            one_type = relation[0] == relation[2]
+            sizes = size if one_type else (size, size)
+            layers[relation] = _convolution(sizes, width, add_self_loops=one_type)
+    with warnings.catch_warnings():
+        # The last layer reaches one type only, and that is meant.
+        warnings.filterwarnings("ignore", message="There exist node types .* whose representations do not get updated")
+        return HeteroConv(layers, aggr="sum")
+
+
+def _norm(width: int) -> Module:
+    if not cfg.gnn.batchnorm:
+        return Identity()
+    return LayerNorm(width) if cfg.lcat.norm == "layer" else BatchNorm1d(width)
+
+
+register_once(network_dict, "lcat_stack", StackedNetwork)
+register_once(network_dict, "lcat_relational", RelationalNetwork)

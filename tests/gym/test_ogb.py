@@ -1,0 +1,168 @@
+"""Runs on OGB's datasets: their networks, losses, evaluators and batches."""
+
+from importlib import resources
+
+import pytest
+import torch
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.model_builder import create_model
+from torch_geometric.loader import NodeLoader
+from torch_geometric.sampler import BaseSampler, SamplerOutput
+from torch_geometric.utils import k_hop_subgraph
+
+from graphgym_lcat.data.ogb_generator import generate_ogb
+from graphgym_lcat.gym import training
+from graphgym_lcat.gym.metrics import mean_area_under_curve, ogb_evaluation
+from graphgym_lcat.gym.runner import Run, execute
+from graphgym_lcat.gym.settings import SettingsError, apply_settings, check_settings, default_settings, read_settings
+from graphgym_lcat.nn import LCATConv
+from lcat_run.sweep.grid import read_grid
+
+SCALES = {"ogbn-arxiv": 1000, "ogbn-products": 20000, "ogbn-mag": 2000, "ogbn-proteins": 2000}
+
+
+@pytest.fixture(scope="module")
+def ogb_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ogb")
+    for name, scale in SCALES.items():
+        generate_ogb(name, scale, folder)
+    return folder
+
+
+def settings_of(name, ogb_dir, **changes):
+    path = resources.files("lcat_configs") / f"{name}.yaml"
+    return {**read_settings(path), "dataset.dir": str(ogb_dir), "optim.max_epoch": 2, **changes}
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "layers"),
+    [
+        ("ogbn-arxiv", "accuracy", 3),
+        ("ogbn-products", "accuracy", 3),
+        ("ogbn-mag", "accuracy", 7 + 3),  # all relations, then those that end in papers
+        ("ogbn-proteins", "rocauc", 6),
+    ],
+)
+def test_the_paper_s_network_trains_with_eight_heads(name, metric, layers, ogb_dir, tmp_path):
+    result = execute(Run(tmp_path / "run", "lcat", settings_of(name, ogb_dir, **{"lcat.heads": 8}), {}))
+    assert all(0 <= result[split][metric] <= 1 for split in ("train", "val", "test"))
+    assert len(result["lambdas"]) == layers
+    assert result["epochs"] == 2
+
+
+def test_a_short_training_on_generated_data_beats_chance(ogb_dir, tmp_path):
+    settings = settings_of("ogbn-arxiv", ogb_dir, **{"optim.max_epoch": 60})
+    result = execute(Run(tmp_path / "run", "lcat", settings, {}))
+    assert result["test"]["accuracy"] > 5 / 40
+
+
+def test_the_output_layer_of_a_stack_averages_its_heads_and_the_others_split_their_width():
+    apply_settings(settings_of("ogbn-arxiv", "", **{"lcat.heads": 8}))
+    cfg.share.dim_in, cfg.share.dim_out = 128, 40
+    convs = [m for m in create_model(to_device=False).modules() if isinstance(m, LCATConv)]
+    assert [(conv.heads, conv.out_channels, conv.concat) for conv in convs] == [
+        (8, 16, True),
+        (8, 16, True),
+        (8, 40, False),
+    ]
+
+
+def test_our_mean_auc_equals_that_of_ogbs_evaluator():
+    generator = torch.Generator().manual_seed(0)
+    score = torch.rand(50, 112, generator=generator).round(decimals=1)  # with ties
+    true = (torch.rand(50, 112, generator=generator) < 0.2).float()
+    true[:, 3] = 0  # a task without positives does not count
+    expected = ogb_evaluation("ogbn-proteins")(score, true)["rocauc"]
+    assert mean_area_under_curve(score, true) == pytest.approx(expected, abs=1e-12)
+
+
+def test_accuracy_is_that_of_ogbs_evaluator():
+    score = torch.tensor([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
+    assert ogb_evaluation("ogbn-arxiv")(score, torch.tensor([1, 1, 1])) == {"accuracy": pytest.approx(2 / 3)}
+
+
+@pytest.mark.parametrize(("name", "metric"), [("ogbn-proteins", "accuracy"), ("ogbn-arxiv", "rocauc")])
+def test_a_metric_that_the_dataset_does_not_have_is_refused(name, metric, ogb_dir, tmp_path):
+    settings = settings_of(name, ogb_dir, metric_best=metric)
+    with pytest.raises(ValueError, match="does not fit the dataset"):
+        execute(Run(tmp_path / "run", "lcat", settings, {}))
+
+
+def test_every_dataset_of_the_grid_has_the_network_of_its_configuration():
+    grid = read_grid(resources.files("lcat_grids") / "ogb.yaml")
+    base = read_settings(resources.files("lcat_configs") / "ogbn-arxiv.yaml")
+    defaults = default_settings()
+    for name in SCALES:
+        config = {**defaults, **read_settings(resources.files("lcat_configs") / f"{name}.yaml")}
+        rules = [rule.set for rule in grid.override if rule.when == {"dataset.name": name}]
+        made = {**defaults, **base, "dataset.name": name, **(rules[0] if rules else {})}
+        unused = {"lcat.output"} if name == "ogbn-mag" else set()
+        unused |= set() if config["gnn.batchnorm"] else {"lcat.norm"}
+        assert {key for key in made if made[key] != config[key]} <= unused
+
+
+def test_sampled_batches_need_a_sampler_and_say_which(ogb_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr("torch_geometric.typing.WITH_PYG_LIB", False)
+    monkeypatch.setattr("torch_geometric.typing.WITH_TORCH_SPARSE", False)
+    settings = settings_of("ogbn-products", ogb_dir, **{"train.sampler": "neighbor"})
+    with pytest.raises(ImportError, match="needs pyg-lib or torch-sparse, and neither is installed"):
+        execute(Run(tmp_path / "run", "lcat", settings, {}))
+
+
+def test_a_batch_needs_a_number_of_neighbours_for_every_layer(ogb_dir):
+    settings = settings_of("ogbn-products", ogb_dir, **{"train.sampler": "neighbor", "train.neighbor_sizes": [5]})
+    with pytest.raises(SettingsError, match="a number for each of 3 layers"):
+        check_settings(settings)
+
+
+def test_mag_needs_the_relational_network(ogb_dir):
+    with pytest.raises(SettingsError, match="must be 'lcat_relational' for ogbn-mag"):
+        check_settings(settings_of("ogbn-mag", ogb_dir, **{"model.type": "lcat"}))
+
+
+class WholeNeighbourhood(BaseSampler):
+    """All nodes within ``hops``: what a sampler gives that leaves nothing out, without pyg-lib and torch-sparse."""
+
+    def __init__(self, data, hops):
+        self.data, self.hops = data, hops
+
+    def sample_from_nodes(self, index, **kwargs):
+        seeds = index.node
+        nodes = k_hop_subgraph(seeds, self.hops, self.data.edge_index, num_nodes=self.data.num_nodes)[0]
+        nodes = torch.cat([seeds, nodes[~torch.isin(nodes, seeds)]])  # the seeds come first
+        place = torch.full((self.data.num_nodes,), -1)
+        place[nodes] = torch.arange(len(nodes))
+        edges = (place[self.data.edge_index] >= 0).all(dim=0).nonzero().view(-1)
+        row, col = place[self.data.edge_index[:, edges]]
+        return SamplerOutput(nodes, row, col, edges, metadata=(index.input_id, index.time))
+
+    def sample_from_edges(self, index, **kwargs):
+        raise NotImplementedError
+
+
+def whole_batches(batch_size):
+    def batches(data, nodes, target):
+        sampler = WholeNeighbourhood(data, hops=8)
+        return NodeLoader(data, sampler, input_nodes=nodes, batch_size=batch_size)
+
+    return batches
+
+
+SAMPLED = {"train.sampler": "neighbor", "gnn.layers_mp": 2, "train.neighbor_sizes": [9, 9]}
+
+
+def test_one_batch_with_all_neighbours_trains_as_the_full_batch_does(small, tmp_path, monkeypatch):
+    full = execute(Run(tmp_path / "full", "lcat", small, {}, threads=1))
+    monkeypatch.setattr(training, "sampled_batches", whole_batches(10_000))
+    sampled = execute(Run(tmp_path / "sampled", "lcat", {**small, **SAMPLED}, {}, threads=1))
+    assert sampled["val"]["loss"] == pytest.approx(full["val"]["loss"], rel=1e-4)
+    assert sampled["lambdas"][0] == pytest.approx(full["lambdas"][0], rel=1e-4)
+
+
+def test_small_batches_make_more_steps_in_an_epoch(small, tmp_path, monkeypatch):
+    losses = {}
+    for size in (10_000, 9):
+        monkeypatch.setattr(training, "sampled_batches", whole_batches(size))
+        run = Run(tmp_path / str(size), "lcat", {**small, **SAMPLED, "metric_best": "loss"}, {}, threads=1)
+        losses[size] = execute(run)["train"]["loss"]
+    assert losses[9] < losses[10_000]
