@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "graphgym_lcat.kernels": set(),
     "graphgym_lcat.nn": {"graphgym_lcat.kernels"},
     "graphgym_lcat.data": set(),
-    "graphgym_lcat.synthetic": {"graphgym_lcat.data", "graphgym_lcat.nn"},
+    "graphgym_lcat.synthetic": {"graphgym_lcat.data", "graphgym_lcat.kernels", "graphgym_lcat.nn"},
     "graphgym_lcat.gym": {
         "graphgym_lcat.kernels",
         "graphgym_lcat.nn",
