@@ -7,14 +7,19 @@ itself calls the kernels directly, which takes a fraction of the time that an op
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from torch import Tensor
-from torch.library import custom_op
+from torch.library import CustomOpDef, custom_op
 
 from graphgym_lcat.kernels import calls
+from graphgym_lcat.kernels.compact import CompactLayout
 from graphgym_lcat.kernels.graph import Graph
 
 Handle = tuple[Tensor, int, int, bool, bool]
+_HANDLE = "Tensor edge_index, SymInt num_src, SymInt num_dst, bool add_self_loops, bool shared_nodes"
+_SIZE = 5  # of the handle
 
 
 def handle(graph: Graph) -> Handle:
@@ -22,240 +27,136 @@ def handle(graph: Graph) -> Handle:
     return graph.edge_index, graph.num_src, graph.num_dst, graph.add_self_loops, graph.shared_nodes
 
 
-def _layout(*parts):
-    from graphgym_lcat.kernels.cache import find_graph
+def _operator(name: str, inputs: str, results: int, call: Callable, fake: Callable) -> CustomOpDef:
+    """``lcat::name(handle, inputs)`` with so many tensors as results.
 
-    return find_graph(*parts).compact
+    ``call`` computes them from the layout and the inputs; ``fake`` gives tensors of their shapes from the handle and the inputs.
+    """
+    tensors = "Tensor" if results == 1 else f"({', '.join(['Tensor'] * results)})"
 
+    def compute(*arguments: Any) -> Tensor | tuple[Tensor, ...]:
+        from graphgym_lcat.kernels.cache import find_graph
 
-@custom_op("lcat::neighbor_mean", mutates_args=(), device_types="cpu")
-def neighbor_mean(
-    edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool, value: Tensor
-) -> Tensor:
-    layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    return calls.mean_forward(layout, value.contiguous())
+        layout = find_graph(*arguments[:_SIZE]).compact
+        return call(layout, *(a.contiguous() if isinstance(a, Tensor) else a for a in arguments[_SIZE:]))
 
-
-@neighbor_mean.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, value):
-    return value.new_empty(num_dst, value.size(1))
-
-
-@custom_op("lcat::neighbor_mean_backward", mutates_args=(), device_types="cpu")
-def neighbor_mean_backward(
-    edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool, grad: Tensor
-) -> Tensor:
-    layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    return calls.mean_backward(layout, grad.contiguous())
+    schema = f"({_HANDLE}, {inputs}) -> {tensors}"
+    operator = custom_op(f"lcat::{name}", compute, mutates_args=(), device_types="cpu", schema=schema)
+    operator.register_fake(lambda *arguments: fake(arguments[:_SIZE], *arguments[_SIZE:]))
+    return operator
 
 
-@neighbor_mean_backward.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, grad):
-    return grad.new_empty(num_src, grad.size(1))
+def _differentiate(
+    forward: CustomOpDef, backward: CustomOpDef, keep: Sequence[int], keep_results: Sequence[int]
+) -> None:
+    """Makes ``backward`` the derivative of ``forward``.
+
+    It takes the handle, the inputs ``keep`` and the results ``keep_results`` of ``forward``, and the gradient of the first result;
+    it gives the gradients of the first inputs of ``forward``.
+    """
+
+    def save(ctx, inputs, output) -> None:
+        results = output if isinstance(output, tuple) else (output,)
+        kept = [*inputs[:_SIZE], *(inputs[_SIZE + i] for i in keep), *(results[i] for i in keep_results)]
+        ctx.are_tensors = [isinstance(value, Tensor) for value in kept]
+        ctx.save_for_backward(*(value for value in kept if isinstance(value, Tensor)))
+        ctx.others = [value for value in kept if not isinstance(value, Tensor)]
+        ctx.num_inputs = len(inputs) - _SIZE
+
+    def differentiate(ctx, grad, *of_other_results) -> tuple[Tensor | None, ...]:
+        tensors, others = iter(ctx.saved_tensors), iter(ctx.others)
+        kept = [next(tensors) if is_tensor else next(others) for is_tensor in ctx.are_tensors]
+        grads = backward(*kept, grad)
+        grads = grads if isinstance(grads, (tuple, list)) else (grads,)
+        return (None,) * _SIZE + tuple(grads) + (None,) * (ctx.num_inputs - len(grads))
+
+    forward.register_autograd(differentiate, setup_context=save)
 
 
-def _mean_setup(ctx, inputs, output):
-    ctx.save_for_backward(inputs[0])
-    ctx.sizes = inputs[1:5]
+def _like(*tensors: Tensor) -> tuple[Tensor, ...]:
+    return tuple(t.new_empty(t.shape) for t in tensors)
 
 
-def _mean_backward(ctx, grad):
-    return None, None, None, None, None, neighbor_mean_backward(*ctx.saved_tensors, *ctx.sizes, grad)
+def _fake_attention(handle: Handle, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The sums, and shift and scale of the softmax."""
+    num_dst, (heads, channels) = handle[2], value.shape[1:]
+    return value.new_empty(num_dst, heads, channels), *(value.new_empty(num_dst, heads) for _ in range(2))
 
 
-neighbor_mean.register_autograd(_mean_backward, setup_context=_mean_setup)
+neighbor_mean = _operator(
+    "neighbor_mean",
+    "Tensor value",
+    1,
+    calls.mean_forward,
+    lambda handle, value: value.new_empty(handle[2], value.size(1)),
+)
+_neighbor_mean_backward = _operator(
+    "neighbor_mean_backward",
+    "Tensor grad",
+    1,
+    calls.mean_backward,
+    lambda handle, grad: grad.new_empty(handle[1], grad.size(1)),
+)
+_differentiate(neighbor_mean, _neighbor_mean_backward, keep=(), keep_results=())
+
+convolve = _operator(
+    "convolve",
+    "Tensor target, Tensor source, Tensor lambda2, bool train",
+    2,
+    calls.convolve_forward,
+    lambda handle, target, source, lambda2, train: (*_like(target), target.new_empty(target.shape if train else 0)),
+)
+_convolve_backward = _operator(
+    "convolve_backward",
+    "Tensor lambda2, Tensor slope, Tensor grad",
+    3,
+    calls.convolve_backward,
+    lambda handle, lambda2, slope, grad: (*_like(grad), grad.new_empty(handle[1], grad.size(1)), *_like(lambda2)),
+)
+_differentiate(convolve, _convolve_backward, keep=(2,), keep_results=(1,))
 
 
-@custom_op("lcat::convolve", mutates_args=(), device_types="cpu")
-def convolve(
-    edge_index: Tensor,
-    num_src: int,
-    num_dst: int,
-    add_self_loops: bool,
-    shared_nodes: bool,
-    target: Tensor,
-    source: Tensor,
-    lambda2: Tensor,
-    train: bool,
-) -> tuple[Tensor, Tensor]:
-    layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    return calls.convolve_forward(layout, *(t.contiguous() for t in (target, source, lambda2)), train)
-
-
-@convolve.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, target, source, lambda2, train):
-    return target.new_empty(target.shape), target.new_empty(target.shape if train else 0)
-
-
-@custom_op("lcat::convolve_backward", mutates_args=(), device_types="cpu")
-def convolve_backward(
-    edge_index: Tensor,
-    num_src: int,
-    num_dst: int,
-    add_self_loops: bool,
-    shared_nodes: bool,
-    lambda2: Tensor,
-    slope: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    return calls.convolve_backward(layout, *(t.contiguous() for t in (lambda2, slope, grad)))
-
-
-@convolve_backward.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, lambda2, slope, grad):
-    return grad.new_empty(grad.shape), grad.new_empty(num_src, grad.size(1)), lambda2.new_empty(lambda2.shape)
-
-
-def _convolve_setup(ctx, inputs, output):
-    edge_index, *sizes, _, _, lambda2, _ = inputs
-    ctx.save_for_backward(edge_index, lambda2, output[1])
-    ctx.sizes = sizes
-
-
-def _convolve_backward(ctx, grad, _):
-    edge_index, lambda2, slope = ctx.saved_tensors
-    grads = convolve_backward(edge_index, *ctx.sizes, lambda2, slope, grad)
-    return None, None, None, None, None, *grads, None
-
-
-convolve.register_autograd(_convolve_backward, setup_context=_convolve_setup)
-
-
-@custom_op("lcat::attend_gat", mutates_args=(), device_types="cpu")
-def attend_gat(
-    edge_index: Tensor,
-    num_src: int,
-    num_dst: int,
-    add_self_loops: bool,
-    shared_nodes: bool,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    slope: float,
-    train: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    inputs = (t.contiguous() for t in (query, key, value))
-    out, state = calls.gat_forward(layout, *inputs, slope, train)
+def _attend_gat(layout: CompactLayout, *inputs: Any) -> tuple[Tensor, ...]:
+    out, state = calls.gat_forward(layout, *inputs)
     return out, *state
 
 
-@attend_gat.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, query, key, value, slope, train):
-    _, heads, channels = value.shape
-    per_head = [value.new_empty(num_dst, heads) for _ in range(3)]
-    out = value.new_empty(num_dst, heads, channels)
-    if not train:
-        return out, *per_head[:2], value.new_empty(0), value.new_empty(0)
-    return out, *per_head[:2], torch.empty_like(out), per_head[2]
+def _fake_attend_gat(handle: Handle, query: Tensor, key: Tensor, value: Tensor, slope: float, train: bool):
+    out, shift, scale = _fake_attention(handle, value)
+    return out, shift, scale, *(_like(out, shift) if train else (value.new_empty(0), value.new_empty(0)))
 
 
-@custom_op("lcat::attend_gat_backward", mutates_args=(), device_types="cpu")
-def attend_gat_backward(
-    edge_index: Tensor,
-    num_src: int,
-    num_dst: int,
-    add_self_loops: bool,
-    shared_nodes: bool,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    slope: float,
-    out: Tensor,
-    shift: Tensor,
-    scale: Tensor,
-    positive_out: Tensor,
-    positive_sum: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    inputs = (t.contiguous() for t in (query, key, value))
-    state = tuple(t.contiguous() for t in (shift, scale, positive_out, positive_sum))
-    return calls.gat_backward(layout, *inputs, slope, out.contiguous(), state, grad.contiguous())
+attend_gat = _operator(
+    "attend_gat",
+    "Tensor query, Tensor key, Tensor value, float slope, bool train",
+    5,
+    _attend_gat,
+    _fake_attend_gat,
+)
+_attend_gat_backward = _operator(
+    "attend_gat_backward",
+    "Tensor query, Tensor key, Tensor value, float slope, Tensor out, Tensor shift, Tensor scale, Tensor positive_out, "
+    "Tensor positive_sum, Tensor grad",
+    3,
+    lambda layout, query, key, value, slope, out, *state_and_grad: calls.gat_backward(
+        layout, query, key, value, slope, out, state_and_grad[:-1], state_and_grad[-1]
+    ),
+    lambda handle, query, key, value, *rest: _like(query, key, value),
+)
+_differentiate(attend_gat, _attend_gat_backward, keep=(0, 1, 2, 3), keep_results=(0, 1, 2, 3, 4))
 
-
-@attend_gat_backward.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, query, key, value, *rest):
-    return query.new_empty(query.shape), key.new_empty(key.shape), value.new_empty(value.shape)
-
-
-def _gat_setup(ctx, inputs, output):
-    edge_index, *sizes, query, key, value, slope, _ = inputs
-    ctx.save_for_backward(edge_index, query, key, value, *output)
-    ctx.sizes, ctx.slope = sizes, slope
-
-
-def _gat_backward(ctx, grad, *of_state):
-    edge_index, query, key, value, *output = ctx.saved_tensors
-    grads = attend_gat_backward(edge_index, *ctx.sizes, query, key, value, ctx.slope, *output, grad)
-    return None, None, None, None, None, *grads, None, None
-
-
-attend_gat.register_autograd(_gat_backward, setup_context=_gat_setup)
-
-
-@custom_op("lcat::attend_gatv2", mutates_args=(), device_types="cpu")
-def attend_gatv2(
-    edge_index: Tensor,
-    num_src: int,
-    num_dst: int,
-    add_self_loops: bool,
-    shared_nodes: bool,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    att: Tensor,
-    slope: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    return calls.gatv2_forward(layout, *(t.contiguous() for t in (query, key, value, att)), slope)
-
-
-@attend_gatv2.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, query, key, value, att, slope):
-    _, heads, channels = value.shape
-    out = value.new_empty(num_dst, heads, channels)
-    return out, value.new_empty(num_dst, heads), value.new_empty(num_dst, heads)
-
-
-@custom_op("lcat::attend_gatv2_backward", mutates_args=(), device_types="cpu")
-def attend_gatv2_backward(
-    edge_index: Tensor,
-    num_src: int,
-    num_dst: int,
-    add_self_loops: bool,
-    shared_nodes: bool,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    att: Tensor,
-    slope: float,
-    out: Tensor,
-    shift: Tensor,
-    scale: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    layout = _layout(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
-    inputs = (t.contiguous() for t in (query, key, value, att))
-    return calls.gatv2_backward(layout, *inputs, slope, *(t.contiguous() for t in (out, shift, scale, grad)))
-
-
-@attend_gatv2_backward.register_fake
-def _(edge_index, num_src, num_dst, add_self_loops, shared_nodes, query, key, value, att, *rest):
-    return tuple(t.new_empty(t.shape) for t in (query, key, value, att))
-
-
-def _gatv2_setup(ctx, inputs, output):
-    edge_index, *sizes, query, key, value, att, slope = inputs
-    ctx.save_for_backward(edge_index, query, key, value, att, *output)
-    ctx.sizes, ctx.slope = sizes, slope
-
-
-def _gatv2_backward(ctx, grad, *of_state):
-    edge_index, query, key, value, att, *output = ctx.saved_tensors
-    grads = attend_gatv2_backward(edge_index, *ctx.sizes, query, key, value, att, ctx.slope, *output, grad)
-    return None, None, None, None, None, *grads, None
-
-
-attend_gatv2.register_autograd(_gatv2_backward, setup_context=_gatv2_setup)
+attend_gatv2 = _operator(
+    "attend_gatv2",
+    "Tensor query, Tensor key, Tensor value, Tensor att, float slope",
+    3,
+    calls.gatv2_forward,
+    lambda handle, query, key, value, att, slope: _fake_attention(handle, value),
+)
+_attend_gatv2_backward = _operator(
+    "attend_gatv2_backward",
+    "Tensor query, Tensor key, Tensor value, Tensor att, float slope, Tensor out, Tensor shift, Tensor scale, Tensor grad",
+    4,
+    calls.gatv2_backward,
+    lambda handle, query, key, value, att, *rest: _like(query, key, value, att),
+)
+_differentiate(attend_gatv2, _attend_gatv2_backward, keep=(0, 1, 2, 3, 4), keep_results=(0, 1, 2))
