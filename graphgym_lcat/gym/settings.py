@@ -152,7 +152,7 @@ def _check_together(complete: Mapping[str, Any], where: str) -> None:
     """What no key can be blamed for alone."""
 
     def refuse(key: str, message: str) -> None:
-        raise SettingsError(f"{message}{where}", key)
+        raise SettingsError(f"{message}{where and f' ({where.strip()})'}", key)
 
     layer_type = complete["gnn.layer_type"]
     if layer_type in _CAT_LAYERS:
