@@ -64,11 +64,12 @@ def test_messages_of_commands_are_quoted_as_they_are(command, expected, tmp_path
 
 def test_other_messages_are_quoted_as_they_are(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "INTERFACE", -1)
+    monkeypatch.setattr(library, "load", library.load.__wrapped__)
     gone = DATASETS["GitHub"]
     messages = [
         _cannot_download(gone, gone.raw_dir(tmp_path / "datasets"), list(gone.raw_files), OSError()),
         _missing_extra(ModuleNotFoundError(name="statsmodels")),
-        f"attention is computed by the slower torch path: {library.load.__wrapped__()}",
+        library.mistake(),
     ]
     quotes = re.findall(r"^```\n(?!\$)(?:lcat \w+: |RuntimeWarning: )?(.*)\n```$", TROUBLESHOOTING, re.M)
     for message in messages:
