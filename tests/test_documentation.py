@@ -74,3 +74,12 @@ def test_other_messages_are_quoted_as_they_are(tmp_path, monkeypatch):
     quotes = re.findall(r"^```\n(?!\$)(?:lcat \w+: |RuntimeWarning: )?(.*)\n```$", TROUBLESHOOTING, re.M)
     for message in messages:
         assert any(matches(quote, message) for quote in quotes), message
+
+
+def test_no_corner_of_the_square_is_right_for_both_graphs():
+    square = runpy.run_path(str(DOCS / "lambda_square.py"))
+    close, far = (square["accuracy_over_square"](**regime, points=2) for regime in square["REGIMES"].values())
+    (gcn, gat), (_, cat) = close
+    assert cat > 0.95 > 0.7 > max(gcn, gat)
+    (gcn, gat), (_, cat) = far
+    assert gat > 0.95 > 0.8 > max(gcn, cat)
