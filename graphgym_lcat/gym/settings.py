@@ -181,5 +181,7 @@ def apply_settings(settings: Mapping[str, Any]) -> CfgNode:
         for group in groups:
             node = node[group]
         node[name] = value
+    # GraphGym would do it too, with a warning about its own default, which also sets up the root logger.
+    cfg.gnn.layers_post_mp = max(1, cfg.gnn.layers_post_mp)
     assert_cfg(cfg)
     return cfg
