@@ -13,7 +13,6 @@ import pytest
 import torch
 import yaml
 
-from graphgym_lcat.gym.settings import check_settings, flatten
 from lcat_run import cli
 
 ROOT = Path(__file__).parents[1]
@@ -56,9 +55,13 @@ def test_the_python_code_runs():
     assert out.shape == (4, 3)
 
 
-def test_the_yaml_is_a_configuration_that_can_start():
-    settings = check_settings(flatten(yaml.safe_load(block("yaml"))))
-    assert (settings["gnn.layer_type"], settings["lcat.lambda2"]) == ("lcatconv", 1)
+def test_the_yaml_runs_and_prints_what_is_shown(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my.yaml").write_text(block("yaml"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "--cfg", "my.yaml"]) == 0
+    shown = re.search(r"^```\n(lcat on BlockModel.*?)```", README, re.S | re.M)[1]
+    without_numbers = [re.sub(r"\d+\.\d+|epoch \d+", "", text) for text in (shown, capsys.readouterr().out)]
+    assert without_numbers[0] == without_numbers[1]
 
 
 @pytest.mark.parametrize("script", ["run/demo.sh", "run/test.sh"])
