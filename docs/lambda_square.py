@@ -31,7 +31,7 @@ REGIMES = {
 }
 
 
-def accuracy_over_square(q: float, mu_norm: float) -> np.ndarray:
+def accuracy_over_square(q: float, mu_norm: float, points: int = POINTS) -> np.ndarray:
     """Accuracy at λ1 (columns) and λ2 (rows), both from 0 to 1."""
     graph = CSBM(NODES, q=q, mu_norm=mu_norm)
     adjacency = sample_adjacency(NODES, graph.p, q, SEED)
@@ -48,7 +48,7 @@ def accuracy_over_square(q: float, mu_norm: float) -> np.ndarray:
             found.append(((mean >= m / 2) == is_outer).double().mean().item())
         return max(found)
 
-    side = np.linspace(0, 1, POINTS)
+    side = np.linspace(0, 1, points)
     return np.array([[accuracy(lambda1, lambda2) for lambda1 in side] for lambda2 in side])
 
 

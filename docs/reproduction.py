@@ -1,10 +1,12 @@
-"""Writes docs/reproduction.md and docs/reproduction.csv: our numbers beside the paper's.
+"""Writes docs/reproduction.md, docs/reproduction.csv and the README's accuracy table: our numbers beside the paper's.
 
 lcat sweep reproduction && python docs/reproduction.py results/reproduction
 """
 
 import sys
 from pathlib import Path
+
+import accuracy_table
 
 from lcat_analysis.load import load
 from lcat_analysis.paper import beside_paper, paper_table
@@ -38,6 +40,7 @@ def main(folder: str) -> None:
     (DOCS / "reproduction.md").write_text(f"{INTRODUCTION}\n{table}\n\n{finished}\n", encoding="utf-8")
     runs = results.runs[[column for column in COLUMNS if column in results.runs]]
     runs.sort_values(list(runs.columns[:4])).to_csv(DOCS / "reproduction.csv", index=False)
+    accuracy_table.main()
 
 
 if __name__ == "__main__":

@@ -64,12 +64,22 @@ def test_messages_of_commands_are_quoted_as_they_are(command, expected, tmp_path
 
 def test_other_messages_are_quoted_as_they_are(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "INTERFACE", -1)
+    monkeypatch.setattr(library, "load", library.load.__wrapped__)
     gone = DATASETS["GitHub"]
     messages = [
         _cannot_download(gone, gone.raw_dir(tmp_path / "datasets"), list(gone.raw_files), OSError()),
         _missing_extra(ModuleNotFoundError(name="statsmodels")),
-        f"attention is computed by the slower torch path: {library.load.__wrapped__()}",
+        library.mistake(),
     ]
     quotes = re.findall(r"^```\n(?!\$)(?:lcat \w+: |RuntimeWarning: )?(.*)\n```$", TROUBLESHOOTING, re.M)
     for message in messages:
         assert any(matches(quote, message) for quote in quotes), message
+
+
+def test_no_corner_of_the_square_is_right_for_both_graphs():
+    square = runpy.run_path(str(DOCS / "lambda_square.py"))
+    close, far = (square["accuracy_over_square"](**regime, points=2) for regime in square["REGIMES"].values())
+    (gcn, gat), (_, cat) = close
+    assert cat > 0.95 > 0.7 > max(gcn, gat)
+    (gcn, gat), (_, cat) = far
+    assert gat > 0.95 > 0.8 > max(gcn, cat)

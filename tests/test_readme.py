@@ -7,13 +7,12 @@ import subprocess
 from importlib.resources import files
 from pathlib import Path
 
+import fake_results
 import pandas as pd
 import pytest
 import torch
 import yaml
-from fake_results import FakeSweep, write_sweep
 
-from graphgym_lcat.gym.settings import check_settings, flatten
 from lcat_run import cli
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +29,7 @@ def between(begin: str, end: str, text: str = README) -> str:
 
 def lines_of(text: str) -> list[str]:
     """Without numbers, marks and the breaks of lines, which vary from run to run."""
-    words = re.sub(r"[_*▼]|\d+(\.\d+)?", "", text).split()
+    words = re.sub(r"[_*▼]|\d+\.\d+", "", text).split()
     return " ".join(word for word in words if not set(word) <= set("─┈±.")).replace(" .", ".").split(". ")
 
 
@@ -56,9 +55,13 @@ def test_the_python_code_runs():
     assert out.shape == (4, 3)
 
 
-def test_the_yaml_is_a_configuration_that_can_start():
-    settings = check_settings(flatten(yaml.safe_load(block("yaml"))))
-    assert (settings["gnn.layer_type"], settings["lcat.lambda2"]) == ("lcatconv", 1)
+def test_the_yaml_runs_and_prints_what_is_shown(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my.yaml").write_text(block("yaml"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "--cfg", "my.yaml"]) == 0
+    shown = re.search(r"^```\n(lcat on BlockModel.*?)```", README, re.S | re.M)[1]
+    without_numbers = [re.sub(r"\d+\.\d+|epoch \d+", "", text) for text in (shown, capsys.readouterr().out)]
+    assert without_numbers[0] == without_numbers[1]
 
 
 @pytest.mark.parametrize("script", ["run/demo.sh", "run/test.sh"])
@@ -67,9 +70,11 @@ def test_scripts_are_named_and_valid(script):
     subprocess.run(["bash", "-n", ROOT / script], check=True)
 
 
-def test_what_the_demo_prints_has_the_form_of_the_real_thing(tmp_path, capsys):
+def test_what_the_demo_prints_has_the_form_of_the_real_thing(tmp_path, monkeypatch, capsys):
     grid = yaml.safe_load(files("lcat_grids").joinpath("demo.yaml").read_text(encoding="utf-8"))
-    datasets = tuple(point["dataset.label"] for point in reversed(grid["axes"]["degree"]))
+    degrees = {point["dataset.label"]: point["block_model.avg_degree"] for point in grid["axes"]["degree"]}
+    datasets = tuple(degrees)
+    monkeypatch.setattr(fake_results, "DEGREES", degrees)
     runs = len(grid["models"]) * len(datasets) * grid["seeds"]
     shown = between("<!-- demo:begin -->", "<!-- demo:end -->").strip("`\n")
     begin, table, end = re.split(r"\n\n(?=Test accuracy)|\n(?=\nwrote )", shown)
@@ -77,8 +82,10 @@ def test_what_the_demo_prints_has_the_form_of_the_real_thing(tmp_path, capsys):
     assert begin.endswith(f"{runs} done; results in results/demo")
     assert end.strip() == "wrote results/demo/report.html"
 
-    sweep = FakeSweep("demo", tuple(grid["models"]), datasets, grid["seeds"], axes={}, over=(), histories=False)
-    cli.main(["table", str(write_sweep(tmp_path, sweep))])
+    sweep = fake_results.FakeSweep(
+        "demo", tuple(grid["models"]), datasets, grid["seeds"], axes={}, over=(), histories=False
+    )
+    cli.main(["table", str(fake_results.write_sweep(tmp_path, sweep))])
     assert lines_of(table) == lines_of(capsys.readouterr().out)
 
 

@@ -157,7 +157,7 @@ def _check_together(complete: Mapping[str, Any], where: str) -> None:
     """What no key can be blamed for alone."""
 
     def refuse(key: str, message: str) -> None:
-        raise SettingsError(f"{message}{where}", key)
+        raise SettingsError(f"{message}{where and f' ({where.strip()})'}", key)
 
     layer_type = complete["gnn.layer_type"]
     if layer_type in _CAT_LAYERS:
@@ -206,5 +206,7 @@ def apply_settings(settings: Mapping[str, Any]) -> CfgNode:
         for group in groups:
             node = node[group]
         node[name] = value
+    # GraphGym would do it too, with a warning about its own default, which also sets up the root logger.
+    cfg.gnn.layers_post_mp = max(1, cfg.gnn.layers_post_mp)
     assert_cfg(cfg)
     return cfg

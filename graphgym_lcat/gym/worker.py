@@ -6,7 +6,7 @@ line on standard input, answers go as one a line to standard output; whatever el
 ====================================================  ================================================================
 request                                               answer
 ====================================================  ================================================================
-``{"op": "describe", "base": path or null}``          ``{"ok": true, "defaults": {…}, "base": {…}}``
+``{"op": "describe", "base": path or null}``          ``{"ok": true, "defaults": {…}, "base": {…}, "note": …}``
 ``{"op": "check", "settings": [{…}, …]}``             ``{"ok": true}``, or ``index``, ``key`` and ``error`` of the first bad one
 ``{"op": "prepare", "settings": {…}}``                ``{"ok": true, "nodes": n, "edges": m}``
 ``{"op": "run", "run_dir", "model", "settings",       ``{"event": "progress", "epoch": n, "max_epoch": m}`` now and then,
@@ -38,6 +38,7 @@ from graphgym_lcat.gym.settings import (
     read_settings,
 )
 from graphgym_lcat.gym.training import Training
+from graphgym_lcat.kernels import library
 
 EXIT_PAUSED = 75
 PROGRESS_SECONDS = 0.5
@@ -71,9 +72,10 @@ class Worker:
     def _describe(self, request: dict[str, Any]) -> Answer:
         base = request.get("base")
         try:
-            return {"ok": True, "defaults": default_settings(), "base": read_settings(base) if base else {}}
+            settings = read_settings(base) if base else {}
         except SettingsError as error:
             return {"ok": False, "error": str(error)}
+        return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.mistake()}
 
     def _check(self, request: dict[str, Any]) -> Answer:
         defaults = default_settings()

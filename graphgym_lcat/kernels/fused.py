@@ -6,6 +6,8 @@ not depend on the number of threads, which is torch's.
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -20,8 +22,8 @@ LANES = 8
 
 # Why there are no compiled kernels at all, or None.
 UNAVAILABLE = loaded if isinstance(loaded := library.load(), str) else None
-if UNAVAILABLE is not None:
-    library.warn_unless_absent(UNAVAILABLE)
+if (_mistake := library.mistake()) is not None:
+    warnings.warn(_mistake, RuntimeWarning, stacklevel=2)
 
 
 def why_not(*tensors: Tensor) -> str | None:

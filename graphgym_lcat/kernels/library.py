@@ -6,7 +6,6 @@ import ctypes
 import ctypes.util
 import functools
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,10 +68,12 @@ def load() -> Library | str:
     return _bind(handle)
 
 
-def warn_unless_absent(reason: str) -> None:
-    """A library that is there and cannot be used is a mistake, and costs time; one that was never built may be meant."""
-    if PATH.exists() and os.environ.get("LCAT_BACKEND") != "torch":
-        warnings.warn(f"attention is computed by the slower torch path: {reason}", RuntimeWarning, stacklevel=2)
+def mistake() -> str | None:
+    """Why a library that is there, and not refused by the user, cannot be used. One that was never built may be meant."""
+    loaded = load()
+    if isinstance(loaded, Library) or not PATH.exists() or os.environ.get("LCAT_BACKEND") == "torch":
+        return None
+    return f"attention is computed by the slower torch path: {loaded}"
 
 
 def _bind(handle: ctypes.CDLL) -> Library:

@@ -72,6 +72,8 @@ class Worker:
         reply = self.ask({"op": "describe", "base": None if base is None else str(base)})
         if not reply.get("ok"):
             raise UserError(str(reply.get("error")))
+        if reply.get("note"):
+            print(f"note: {reply['note']}", file=sys.stderr)
         return reply["defaults"], reply["base"]
 
     def check(self, settings: list[Settings]) -> tuple[int, str] | None:

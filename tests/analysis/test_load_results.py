@@ -175,3 +175,19 @@ def test_importing_the_package_brings_no_torch_matplotlib_or_statsmodels():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_old_or_newer_result_is_read_as_far_as_it_goes(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    newer, poorer, richer = sorted((folder / "runs").iterdir())[:3]
+    for run_dir, change in (
+        (newer, lambda result: result.update(schema=2)),
+        (poorer, lambda result: [result.pop(key) for key in ("timing", "lambdas", "versions", "best_epoch")]),
+        (richer, lambda result: result.update(unheard_of={"a": 1})),
+    ):
+        result = json.loads((run_dir / "result.json").read_text())
+        change(result)
+        (run_dir / "result.json").write_text(json.dumps(result))
+    results = load(folder)
+    assert results.counts() == {"done": 5, "broken": 1}
+    assert "format 2, this version reads format 1" in results.problems["detail"][0]

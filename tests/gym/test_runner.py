@@ -283,3 +283,13 @@ except OSError as error:
     assert "failed with ENOSPC" in done.stdout, done.stderr
     assert "result.json" not in done.stdout
     assert ".partial" not in done.stdout
+
+
+def test_the_result_of_another_format_is_not_replaced(tmp_path, small):
+    run = make_run(tmp_path, small)
+    run.run_dir.mkdir()
+    newer = '{"schema": 2, "what": "nobody knows"}'
+    (run.run_dir / "result.json").write_text(newer)
+    with pytest.raises(SettingsError, match=r"has format 2, this version writes format 1 .* another `out_dir`"):
+        execute(run)
+    assert (run.run_dir / "result.json").read_text() == newer

@@ -96,3 +96,8 @@ def test_defaults_contain_graphgyms_keys_and_ours():
     assert defaults["optim.base_lr"] == 0.01
     assert defaults["lcat.score"] == "gat"
     assert not any(key.startswith("share.") for key in defaults)
+
+
+def test_defaults_can_start_without_a_warning_of_graphgym(monkeypatch):
+    monkeypatch.setattr("logging.warning", pytest.fail)
+    assert apply_settings({}).gnn.layers_post_mp == 1

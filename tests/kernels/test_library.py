@@ -1,6 +1,8 @@
 """Finding, choosing and building the C library."""
 
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -111,16 +113,29 @@ def test_without_openmp_the_kernels_use_one_thread(sources, monkeypatch):
     assert library.load.__wrapped__().has_openmp is False
 
 
-def test_a_stale_library_names_the_command_that_builds_it_again(monkeypatch):
+@pytest.fixture
+def stale(monkeypatch):
     monkeypatch.setattr(library, "INTERFACE", -1)
-    with pytest.warns(RuntimeWarning, match=r"slower torch path: _fused.so was built .*pip install --no-deps -e \."):
-        library.warn_unless_absent(library.load.__wrapped__())
+    monkeypatch.setattr(library, "load", library.load.__wrapped__)
 
 
-@pytest.mark.parametrize("meant", ["absent", "torch path asked for"])
-def test_what_is_meant_is_not_warned_of(meant, monkeypatch, tmp_path):
-    if meant == "absent":
+def test_a_stale_library_is_a_mistake_with_the_command_that_builds_it_again(stale):
+    expected = r"slower torch path: _fused.so was built from other sources; .*pip install --no-deps -e \."
+    assert re.search(expected, library.mistake())
+
+
+def test_a_stale_library_is_warned_of_once_on_import(stale):
+    with pytest.warns(RuntimeWarning, match="slower torch path") as warned:
+        runpy.run_path(fused.__file__)
+    assert len(warned) == 1
+
+
+@pytest.mark.parametrize("meant", ["never built", "torch path asked for", "all is well"])
+def test_what_is_meant_is_no_mistake(meant, monkeypatch, tmp_path, request):
+    if meant != "all is well":
+        request.getfixturevalue("stale")
+    if meant == "never built":
         monkeypatch.setattr(library, "PATH", tmp_path / "_fused.so")
-    else:
+    if meant == "torch path asked for":
         monkeypatch.setenv(dispatch.ENVIRONMENT_VARIABLE, "torch")
-    library.warn_unless_absent("no reason")  # a warning would be an error here
+    assert library.mistake() is None

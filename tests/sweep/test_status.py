@@ -128,3 +128,13 @@ def test_status_counts_ten_thousand_finished_runs(sandbox, capsys):
     assert scan(sandbox.folder, runs).counts() == {"done": 10_000}
     assert cli.main(["status", "small"]) == 0
     assert "10000 done" in capsys.readouterr().out
+
+
+def test_a_result_of_another_format_is_named_and_not_made_again(sandbox, capsys):
+    sandbox.sweep("--only", "seed=0")
+    result = next(sandbox.folder.runs.glob("*/result.json"))
+    result.write_text('{"schema": 2}')
+    assert cli.main(["status", "small"]) == 0
+    assert "result.json has format 2, this version reads format 1: left as it is" in capsys.readouterr().out
+    sandbox.sweep("--only", "seed=0")
+    assert result.read_text() == '{"schema": 2}'
