@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+LABELS = {"noise.features": "σ of the noise on features", "noise.edges": "fake edges, as a share of the true ones"}
+
+
 def noise_keys(selection: Selection) -> list[str]:
     """The varied hyperparameters that are levels of noise: numbers whose key says so."""
     keys = [key for key in selection.variants if "noise" in key.lower()]
@@ -54,7 +57,7 @@ def noise_figure(selection: Selection) -> Figure:
                 level, sd = own["level"].astype(float), own["sd"].fillna(0)
                 ax.fill_between(level, own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
                 ax.plot(level, own["mean"], label=figures.plain(written(model)), **style)
-            ax.set_xlabel(figures.plain(key))
+            ax.set_xlabel(figures.plain(LABELS.get(key, key)))
             ax.set_title(figures.plain(dataset))
         for ax in axes[len(panels) :]:
             ax.remove()
