@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LABELS = {"noise.features": "σ of the noise on features", "noise.edges": "fake edges, as a share of the true ones"}
+LABELS = {"noise.features": "σ of the noise on features", "noise.edges": "fake edges per true edge"}
 
 
 def noise_keys(selection: Selection) -> list[str]:
@@ -59,8 +59,9 @@ def noise_figure(selection: Selection) -> Figure:
                 ax.plot(level, own["mean"], label=figures.plain(written(model)), **style)
             ax.set_xlabel(figures.plain(LABELS.get(key, key)))
             ax.set_title(figures.plain(dataset))
+            ax.set_ylabel(f"test {metrics.label(selection.metric_of(dataset))}")
         for ax in axes[len(panels) :]:
             ax.remove()
-        axes[0].set_ylabel(f"test {metrics.label(selection.metric)}")
-        axes[0].legend(loc="lower left")
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 8))
     return figure
