@@ -31,12 +31,13 @@ def training_curves(selection: Selection, dataset: str, split: str = "test") -> 
         raise AnalysisError(f"unknown split {split!r}: expected {', '.join(SPLITS)}{nearest(split, SPLITS)}")
     runs = selection.runs[selection.runs["dataset"] == dataset]
     tables = []
+    metric = selection.metric_of(dataset)
     for model, own in runs.groupby("model", sort=False):
         histories = [read_history(path, split) for path in own["path"]]
-        histories = [h[["epoch", selection.metric]] for h in histories if selection.metric in h]
+        histories = [h[["epoch", metric]] for h in histories if metric in h]
         if not histories:
             continue
-        grouped = pd.concat(histories).groupby("epoch")[selection.metric]
+        grouped = pd.concat(histories).groupby("epoch")[metric]
         table = grouped.agg(["mean", "std", "size"])
         table = table[table["size"] == table["size"].max()]
         kept = np.unique(np.linspace(0, len(table) - 1, MAX_POINTS).astype(int))
@@ -65,7 +66,8 @@ def curves_figure(
         figure, axes = figures.new_figure(width, 2.0 * rows + 0.5, rows, columns)
         for ax, (dataset, table) in zip(axes, found.items(), strict=False):
             _draw(ax, table, shown)
-            ax.set_title(figures.plain(dataset))
+            other = selection.other_metrics.get(dataset)
+            ax.set_title(figures.plain(dataset if other is None else f"{dataset}: {metrics.label(other)}"))
         for ax in axes[len(found) :]:
             ax.remove()
         figure.supxlabel("epoch", fontsize=8)

@@ -76,7 +76,8 @@ def evolution_figure(selection: Selection, dataset: str) -> Figure:
                 if row == len(models) - 1:
                     ax.set_xlabel("epoch")
             axes[row * len(layers)].set_ylabel(figures.plain(written(model)))
-        axes[0].legend(loc="lower left", ncols=2, handlelength=1.6, columnspacing=1)
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper right", ncols=2, handlelength=1.6, columnspacing=1)
     return figure
 
 
@@ -106,7 +107,8 @@ def distribution_figure(selection: Selection) -> Figure:
             for key, value in zip(keys, panel, strict=True):
                 own = own[own[key] == value]
             _draw_distribution(ax, own)
-            ax.set_title(figures.plain(_panel_name(panel, selection.variants)), fontsize=7)
+            several = len(selection.datasets) > 1
+            ax.set_title(figures.plain(_panel_name(panel, selection.variants, several)), fontsize=7)
         for ax in axes[len(panels) :]:
             ax.remove()
         figure.supxlabel("layer", fontsize=8)
@@ -130,10 +132,11 @@ def _draw_distribution(ax: Axes, own: pd.DataFrame) -> None:
     ax.set_yticks([0, 0.5, 1])
 
 
-def _panel_name(panel: Sequence[object], variants: Sequence[str]) -> str:
+def _panel_name(panel: Sequence[object], variants: Sequence[str], several_datasets: bool) -> str:
     model, dataset, *values = panel
     settings = [f"{KEY_NAMES.get(k, k)} {show(v)}" for k, v in zip(variants, values, strict=True)]
-    return f"{written(str(model))}, {', '.join(settings) or dataset}"
+    where = [str(dataset)] if several_datasets or not settings else []
+    return ", ".join([written(str(model)), *where, *settings])
 
 
 def _differ(recorded: pd.Series) -> bool:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+LABELS = {"noise.features": "σ of the noise on features", "noise.edges": "fake edges per true edge"}
+
+
 def noise_keys(selection: Selection) -> list[str]:
     """The varied hyperparameters that are levels of noise: numbers whose key says so."""
     keys = [key for key in selection.variants if "noise" in key.lower()]
@@ -54,10 +57,11 @@ def noise_figure(selection: Selection) -> Figure:
                 level, sd = own["level"].astype(float), own["sd"].fillna(0)
                 ax.fill_between(level, own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
                 ax.plot(level, own["mean"], label=figures.plain(written(model)), **style)
-            ax.set_xlabel(figures.plain(key))
+            ax.set_xlabel(figures.plain(LABELS.get(key, key)))
             ax.set_title(figures.plain(dataset))
+            ax.set_ylabel(f"test {metrics.label(selection.metric_of(dataset))}")
         for ax in axes[len(panels) :]:
             ax.remove()
-        axes[0].set_ylabel(f"test {metrics.label(selection.metric)}")
-        axes[0].legend(loc="lower left")
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 8))
     return figure

@@ -11,6 +11,7 @@ import pandas as pd
 from lcat_analysis import figures, metrics
 from lcat_analysis.errors import AnalysisError, nearest
 from lcat_analysis.models import default_baselines, model_order, written
+from lcat_analysis.noise import noise_keys
 from lcat_analysis.published import published_degrees, published_results
 from lcat_analysis.select import Selection
 from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Summary, Table, arrange, show, signed
@@ -36,10 +37,10 @@ def beside_paper(selection: Selection) -> pd.DataFrame:
     for model in selection.models:
         for condition in selection.conditions():
             values = selection.values(model, condition[0], condition[1:]).dropna()
-            if values.empty:
+            if values.empty or _is_noisy(selection, condition):
                 continue
             settings = _settings(selection, model, condition)
-            found = find_published(model, str(condition[0]), selection.metric, settings)
+            found = find_published(model, str(condition[0]), selection.metric_of(condition[0]), settings)
             if found is None:
                 continue
             by_split = values.groupby("split_seed")
@@ -55,6 +56,12 @@ def beside_paper(selection: Selection) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _is_noisy(selection: Selection, condition: tuple) -> bool:
+    """The paper prints no numbers of disturbed graphs."""
+    level = dict(zip(selection.variants, condition[1:], strict=True))
+    return any(level[key] != 0 for key in noise_keys(selection))
 
 
 def find_published(model: str, dataset: str, metric: str, settings: dict[str, str]) -> pd.Series | None:

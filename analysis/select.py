@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -34,6 +34,7 @@ class Selection:
         match: hyperparameters that a model and its baseline must share.
         axes: the grid's axes, for the order of their values.
         varied: model → the variants of which it has, or should have, several values.
+        other_metrics: dataset → its metric, where that is not ``metric`` (ogbn-proteins has no accuracy).
     """
 
     runs: pd.DataFrame
@@ -47,6 +48,11 @@ class Selection:
     match: list[str]
     axes: dict[str, list]
     varied: dict[str, set[str]]
+    other_metrics: dict[str, str] = field(default_factory=dict)
+
+    def metric_of(self, dataset: str) -> str:
+        """The metric that a dataset's runs are valued by."""
+        return self.other_metrics.get(dataset, self.metric)
 
     def values(self, model: str, dataset: str, variant: Sequence[object] = ()) -> pd.Series:
         """The test metric of one cell, indexed by (split_seed, seed)."""
@@ -88,6 +94,7 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
         raise AnalysisError(f"no finished run in {results.name}: {counts}")
     declared = results.grid["select"]
     by_declared = str(declared["by"] or "")
+    named = metric is not None
     if metric is None:
         name = by_declared.removeprefix("val.")
         metric = name if name in results.metrics else first_metric(results.metrics)
@@ -100,6 +107,12 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
         raise AnalysisError(f"no column {by!r} to select {', '.join(over)} by: only the test set was scored")
     variants = [key for key in varying if key not in over]
     runs = results.runs.copy()
+    others = {} if named else _other_metrics(runs, results.metrics, metric)
+    for dataset, other in others.items():
+        rows = runs["dataset"] == dataset
+        for column, source in ((f"test.{metric}", f"test.{other}"), (by, f"val.{other}")):
+            if source in runs and column in runs:
+                runs.loc[rows, column] = runs.loc[rows, source]
     for key in [*over, *variants, *(k for k in results.grid["match"] if k in runs)]:
         runs[key] = runs[key].astype(object).where(runs[key].notna(), "–")
     runs["value"] = runs[f"test.{metric}"] * scale(metric)
@@ -118,7 +131,20 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
         match=[key for key in results.grid["match"] if key in picked],
         axes=results.grid["axes"],
         varied=_varied(results, picked, variants),
+        other_metrics=others,
     )
+
+
+def _other_metrics(runs: pd.DataFrame, known: Sequence[str], metric: str) -> dict[str, str]:
+    """Datasets of which no run has ``metric``, and the metric that they have instead."""
+    found = {}
+    for dataset, own in runs.groupby("dataset"):
+        if own[f"test.{metric}"].notna().any():
+            continue
+        present = [name for name in known if own[f"test.{name}"].notna().any() and not lower_is_better(name)]
+        if present:
+            found[str(dataset)] = first_metric(present)
+    return found
 
 
 def varying_parameters(results: Results) -> list[str]:

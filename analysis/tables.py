@@ -99,7 +99,10 @@ def performance_table(
         degrees=selection.runs.groupby("dataset")["avg_degree"].first().to_dict(),
         baselines=comparisons.baselines if comparisons else {},
         averages=averages,
-        notes=_footer(selection, comparisons, correction, summaries, average),
+        notes=[
+            *_footer(selection, comparisons, correction, summaries, average),
+            *(f"On {name}: {metrics.label(metric)}." for name, metric in selection.other_metrics.items()),
+        ],
         title=title or f"Test {metrics.label(selection.metric)}",
     )
 

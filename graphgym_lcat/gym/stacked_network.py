@@ -81,9 +81,8 @@ class RelationalNetwork(Module):
             torch.nn.init.xavier_uniform_(embedding.weight)
         residual = cfg.gnn.stage_type == "skipsum"
         self.convs, self.skips, self.norms = ModuleList(), ModuleList(), ModuleList()
-        for number, last in enumerate(_is_last(depth)):
+        for number, reached in enumerate(_types_that_matter(self.target, depth)):
             size = width if number else dim_in
-            reached = [self.target] if last else cfg.share.node_types
             self.convs.append(_relational_convolution(size, width, reached))
             self.skips.append(ModuleDict({kind: Linear(size, width) for kind in reached} if residual else {}))
             self.norms.append(ModuleDict({kind: _norm(width) for kind in reached}))
@@ -104,6 +103,15 @@ class RelationalNetwork(Module):
             return batch[kind].x
         sampled = batch[kind].get("n_id")
         return self.embeddings[kind].weight if sampled is None else self.embeddings[kind](sampled)
+
+
+def _types_that_matter(target: str, depth: int) -> list[list[str]]:
+    """Of each layer the types of nodes whose output still reaches the target's; the last layer's is the target alone."""
+    layers = [[target]]
+    while len(layers) < depth:
+        sources = {relation[0] for relation in cfg.share.relations if relation[2] in layers[0]}
+        layers.insert(0, [kind for kind in cfg.share.node_types if kind in sources or kind in layers[0]])
+    return layers
 
 
 def _is_last(depth: int) -> Iterator[bool]:
@@ -129,7 +137,7 @@ def _relational_convolution(size: int, width: int, reached: list[str]) -> Hetero
             sizes = size if one_type else (size, size)
             layers[relation] = _convolution(sizes, width, add_self_loops=one_type)
     with warnings.catch_warnings():
-        # The last layer reaches one type only, and that is meant.
+        # The last layers reach some types only, and that is meant.
         warnings.filterwarnings("ignore", message="There exist node types .* whose representations do not get updated")
         return HeteroConv(layers, aggr="sum")
 

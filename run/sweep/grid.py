@@ -100,7 +100,7 @@ def find_config(name: str, grid: Path) -> Path:
 
 
 def read_grid(path: Path, overrides: Mapping[str, Any] | None = None) -> Grid:
-    """Reads a grid; ``overrides`` (flat key → value, of a command line) replace what the grid sets for all models."""
+    """Reads a grid; ``overrides`` (flat key → value, of a command line) replace what the grid sets for all or some runs."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -131,15 +131,20 @@ def parse_grid(document: Any, source: str, overrides: Settings, default_name: st
     for number, entry in enumerate(_sequence(document.get("include") or [], "`include`", source)):
         blocks.append(_include(entry, blocks[0], f"include[{number}] in {source}", overrides))
 
+    # What a command line says is said of all runs, so it also wins over the rules for some.
+    rules = (_rule(rule, source) for rule in _sequence(document.get("override") or [], "`override`", source))
+    rules = tuple(Rule(rule.when, {k: v for k, v in rule.set.items() if k not in overrides}) for rule in rules)
+
     normal = {"name": name, "base": base, "set": common, "seeds": list(seeds), "models": models}
     normal |= {"axes": {axis.name: _axis_values(axis) for axis in axes}}
-    normal |= {key: document[key] for key in ("override", "exclude", "include", "description") if document.get(key)}
+    normal |= {"override": [{"when": rule.when, "set": rule.set} for rule in rules if rule.set]}
+    normal |= {key: document[key] for key in ("exclude", "include", "description") if document.get(key)}
     normal |= _analysis_fields(document, models, axes, source)
     return Grid(
         name=name,
         base=base,
         blocks=tuple(blocks),
-        override=tuple(_rule(rule, source) for rule in _sequence(document.get("override") or [], "`override`", source)),
+        override=rules,
         exclude=tuple(_condition(c, source) for c in _sequence(document.get("exclude") or [], "`exclude`", source)),
         source=source,
         document={key: value for key, value in normal.items() if value not in (None, {}, [])},

@@ -120,3 +120,10 @@ def test_a_grid_is_not_taken_for_its_own_base(tmp_path, monkeypatch):
 def test_an_unknown_base_offers_the_nearest(tmp_path):
     with pytest.raises(UserError, match="did you mean 'real'"):
         find_config("rael.yaml", tmp_path / "grid.yaml")
+
+
+def test_a_setting_of_the_command_line_wins_over_the_rules_for_some_runs():
+    rule = {"when": {"model": "gcn"}, "set": {"optim.max_epoch": 100, "gnn.act": "elu"}}
+    grid = parse({"optim.max_epoch": 2}, override=[rule])
+    assert [made.set for made in grid.override] == [{"gnn.act": "elu"}]
+    assert grid.document["override"] == [{"when": {"model": "gcn"}, "set": {"gnn.act": "elu"}}]
