@@ -1,5 +1,6 @@
 """Every example runs as it stands."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -33,9 +34,11 @@ def test_graphgym_project(tmp_path):
     assert len((tmp_path / "results/lcat/0/train/stats.json").read_text().splitlines()) == 20
 
 
-def test_results_to_figures(tmp_path):
+def test_results_to_figures(tmp_path, monkeypatch, capsys):
     sweep = FakeSweep(models=("gat", "cat", "lcat"), datasets=("AmazonPhoto", "Cora", "CiteSeer"), seeds=3, epochs=5)
-    output = run(EXAMPLES / NEEDS_RESULTS, write_sweep(tmp_path, sweep), "figures", cwd=tmp_path)
-    assert "| L-CAT |" in output
-    written = {path.name for path in (tmp_path / "figures").iterdir()}
+    figures = tmp_path / "figures"
+    monkeypatch.setattr(sys, "argv", [NEEDS_RESULTS, str(write_sweep(tmp_path, sweep)), str(figures)])
+    runpy.run_path(str(EXAMPLES / NEEDS_RESULTS))
+    assert "| L-CAT |" in capsys.readouterr().out
+    written = {path.name for path in figures.iterdir()}
     assert written == {"table.tex", "tests.csv", "trend.pdf", "curves.pdf", "lambdas.pdf"}
