@@ -11,10 +11,11 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError, PlatformError
 
 SOURCES = Path("graphgym_lcat/kernels/csrc")
-FLAGS = ["-std=gnu11", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
+FLAGS = ["-std=gnu11", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-Wno-pass-failed"]
 # Compiled besides the generic code where the compiler knows them; the processor decides at run time.
 INSTRUCTION_SETS = {"avx2": ["-mavx2", "-mfma"], "avx512": ["-march=skylake-avx512"]}
 OPENMP_FLAGS = (["-fopenmp"], ["-Xpreprocessor", "-fopenmp"])  # the second is Apple's
+NO_GCC = "#ifndef __clang__\n#error\n#endif\n"
 PROBE = "typedef float vec __attribute__((vector_size(32)));\nvoid twice(vec *x) { *x += *x; }\n"
 
 
@@ -42,8 +43,11 @@ class BuildKernels(build_ext):
             raise CompileError("they need a C compiler with vector types, gcc or clang")
         sets = {name: flags for name, flags in INSTRUCTION_SETS.items() if self._accepts(flags)}
         openmp = next((flags for flags in OPENMP_FLAGS if self._accepts(flags)), [])
+        if sys.platform == "linux" and self._accepts([], NO_GCC):
+            # Its OpenMP calls another runtime than the one that torch brings on Linux, which is gcc's.
+            openmp = []
         if not openmp:
-            print("graphgym-lcat: no OpenMP, the fused kernels will use one thread.", file=sys.stderr)
+            print("graphgym-lcat: no OpenMP that fits torch's, the fused kernels use one thread.", file=sys.stderr)
 
         def optimize(level):
             return [] if "-O" in os.environ.get("CFLAGS", "") else [level]
@@ -77,10 +81,10 @@ class BuildKernels(build_ext):
         undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
         self.compiler.link_shared_object(objects, str(target), extra_postargs=undefined)
 
-    def _accepts(self, flags):
+    def _accepts(self, flags, probe=PROBE):
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "probe.c")
-            source.write_text(PROBE)
+            source.write_text(probe)
             try:
                 self.compiler.compile([str(source)], output_dir=folder, extra_postargs=["-Werror", *flags])
             except CompileError:
