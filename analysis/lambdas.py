@@ -108,7 +108,8 @@ def distribution_figure(selection: Selection) -> Figure:
                 own = own[own[key] == value]
             _draw_distribution(ax, own)
             several = len(selection.datasets) > 1
-            ax.set_title(figures.plain(_panel_name(panel, selection.variants, several)), fontsize=7)
+            lines = _panel_name(panel, selection.variants, several)
+            ax.set_title("\n".join(figures.plain(line) for line in lines), fontsize=7)
         for ax in axes[len(panels) :]:
             ax.remove()
         figure.supxlabel("layer", fontsize=8)
@@ -132,11 +133,13 @@ def _draw_distribution(ax: Axes, own: pd.DataFrame) -> None:
     ax.set_yticks([0, 0.5, 1])
 
 
-def _panel_name(panel: Sequence[object], variants: Sequence[str], several_datasets: bool) -> str:
+def _panel_name(panel: Sequence[object], variants: Sequence[str], several_datasets: bool) -> list[str]:
+    """One line, or two where both the dataset and settings have to be told."""
     model, dataset, *values = panel
-    settings = [f"{KEY_NAMES.get(k, k)} {show(v)}" for k, v in zip(variants, values, strict=True)]
-    where = [str(dataset)] if several_datasets or not settings else []
-    return ", ".join([written(str(model)), *where, *settings])
+    settings = ", ".join(f"{KEY_NAMES.get(k, k)} {show(v)}" for k, v in zip(variants, values, strict=True))
+    if settings and several_datasets:
+        return [f"{written(str(model))}, {dataset}", settings]
+    return [f"{written(str(model))}, {settings or dataset}"]
 
 
 def _differ(recorded: pd.Series) -> bool:

@@ -31,7 +31,8 @@ INTRODUCTION = """\
 # Robustness: noise, initial weights, which λ
 
 The paper studies these on data of the Open Graph Benchmark. The same experiments run on any dataset; this page shows them on
-Cora and AmazonPhoto, with the network of `configs/real.yaml` (4 layers, 32 wide, 4 heads), 200 epochs and 3 seeds. Made by
+Cora and AmazonPhoto, with the network of `configs/real.yaml` (4 layers, 32 wide, 4 heads unless they vary), 200 epochs and 3
+seeds. Made by
 
     lcat sweep noise_small
     lcat sweep init_small

@@ -13,6 +13,7 @@ from graphgym_lcat.data.datasets import EMBEDDED, FILED, load_dataset
 from graphgym_lcat.data.errors import unknown_name
 from graphgym_lcat.data.noise import disturb
 from graphgym_lcat.data.ogb import OGB_DATASETS
+from graphgym_lcat.data.registry import data_directory
 from graphgym_lcat.data.splits import apply_split
 from graphgym_lcat.gym.registration import register_once
 
@@ -36,7 +37,7 @@ def load_graph(sparse: bool = True) -> Data | HeteroData:
     """The graph of ``cfg.dataset`` with the noise of ``cfg.noise``, and ``train_mask``, ``val_mask`` and ``test_mask``."""
     dataset = cfg.dataset
     if dataset.name in FILED or dataset.name in EMBEDDED:
-        data_dir = None if dataset.dir == _GRAPHGYM_DIR else dataset.dir
+        data_dir = _configured_dir()
         parameters = _parameters(dataset.name)
         data = _load(dataset.name, data_dir, sparse, dataset.row_normalize, tuple(sorted(parameters.items())))
     else:
@@ -51,6 +52,18 @@ def load_graph(sparse: bool = True) -> Data | HeteroData:
         path=dataset.split_file,
     )
     return data
+
+
+def _configured_dir() -> str | None:
+    return None if cfg.dataset.dir == _GRAPHGYM_DIR else cfg.dataset.dir
+
+
+def dataset_title() -> str:
+    """The dataset's name in tables. Generated data never pass for OGB's, nor are they compared with published numbers."""
+    name = cfg.dataset.label or cfg.dataset.name
+    spec = OGB_DATASETS.get(cfg.dataset.name)
+    synthetic = spec is not None and spec.is_synthetic(data_directory(_configured_dir()))
+    return f"{name} (synthetic)" if synthetic else name
 
 
 def labelled_nodes(data: Data | HeteroData) -> Any:

@@ -28,7 +28,7 @@ from torch_geometric.graphgym.optim import create_optimizer, create_scheduler
 from graphgym_lcat.gym.batches import sampled_batches
 from graphgym_lcat.gym.checkpoint import save_checkpoint
 from graphgym_lcat.gym.files import write_atomically
-from graphgym_lcat.gym.loader import labelled_nodes, load_graph
+from graphgym_lcat.gym.loader import dataset_title, labelled_nodes, load_graph
 from graphgym_lcat.gym.metrics import ogb_evaluation, score_split
 from graphgym_lcat.gym.records import SPLITS, Records
 from graphgym_lcat.gym.settings import Settings
@@ -282,7 +282,7 @@ def _device() -> str:
 
 def _describe(data: Data | HeteroData) -> dict[str, Any]:
     return {
-        "name": cfg.dataset.label or cfg.dataset.name,
+        "name": dataset_title(),
         "nodes": data.num_nodes,
         "edges": data.num_edges,
         "avg_degree": data.num_edges / data.num_nodes,

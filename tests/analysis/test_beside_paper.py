@@ -76,3 +76,10 @@ def test_nothing_in_common_with_the_paper_is_an_error(tmp_path):
     chosen = select(load(write_sweep(tmp_path, sweep)))
     with pytest.raises(AnalysisError, match=r"none of these models and datasets"):
         paper_table(beside_paper(chosen), [])
+
+
+def test_runs_with_noise_do_not_stand_beside_numbers_of_undisturbed_data(tmp_path):
+    axes = {"noise.features": [0, 1.0]}
+    sweep = FakeSweep(models=("gat",), datasets=("Cora",), axes=axes, over=(), histories=False)
+    beside = beside_paper(select(load(write_sweep(tmp_path, sweep))))
+    assert list(beside["noise.features"]) == [0]

@@ -10,6 +10,7 @@ from fake_results import FakeSweep, write_sweep
 from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.select import select
+from lcat_analysis.tables import performance_table
 
 TWO_RATES = FakeSweep(models=("gat",), datasets=("Cora",), seeds=3, histories=False)
 
@@ -113,3 +114,20 @@ def test_results_without_validation_need_none_when_nothing_is_selected_over(tmp_
     folder = write_sweep(tmp_path, FakeSweep(models=("gat",), datasets=("Cora",), axes={}, over=(), histories=False))
     rewrite(folder, lambda r: r.pop("val"))
     assert len(select(load(folder)).runs) == 5
+
+
+def test_a_dataset_without_the_metric_is_valued_by_its_own(tmp_path):
+    folder = write_sweep(tmp_path, FakeSweep(models=("gat",), datasets=("Cora", "GitHub"), seeds=2, histories=False))
+
+    def rename(result):
+        if result["dataset"]["name"] == "GitHub":
+            for split in ("train", "val", "test"):
+                result[split]["rocauc"] = result[split].pop("accuracy") / 2
+
+    rewrite(folder, rename)
+    chosen = select(load(folder))
+    assert (chosen.metric, chosen.metric_of("Cora"), chosen.metric_of("GitHub")) == ("accuracy", "accuracy", "rocauc")
+    values = chosen.runs.groupby("dataset")["value"].mean()
+    assert 35 < values["GitHub"] < 50 < values["Cora"]
+    assert "On GitHub: ROC-AUC (%)." in performance_table(chosen).notes
+    assert select(load(folder), "accuracy").values("gat", "GitHub").isna().all()

@@ -52,6 +52,7 @@ def test_the_paper_s_network_trains_with_eight_heads(name, metric, layers, ogb_d
     assert all(0 <= result[split][metric] <= 1 for split in ("train", "val", "test"))
     assert len(result["lambdas"]) == layers
     assert result["epochs"] == 2
+    assert result["dataset"]["name"] == f"{name} (synthetic)"
 
 
 def test_a_short_training_on_generated_data_beats_chance(ogb_dir, tmp_path):
@@ -69,6 +70,14 @@ def test_the_output_layer_of_a_stack_averages_its_heads_and_the_others_split_the
         (8, 16, True),
         (8, 40, False),
     ]
+
+
+def test_every_layer_of_the_relational_network_learns(ogb_dir, tmp_path):
+    apply_settings(settings_of("ogbn-mag", ogb_dir))
+    run = training.Training(tmp_path, {})
+    loss = torch.nn.functional.cross_entropy(run._forward(run.data)[run.nodes["train"]], run.labels["train"])
+    loss.backward()
+    assert [name for name, p in run.model.named_parameters() if p.grad is None] == []
 
 
 def test_our_mean_auc_equals_that_of_ogbs_evaluator():
