@@ -133,10 +133,10 @@ def epoch_chart(result: dict[str, object]) -> Figure:
     axis.set_yticks([place + 0.18 for place in range(len(datasets))], datasets)
     axis.invert_yaxis()
     axis.set_xscale("log")
-    axis.set_xlim(right=4 * max(1e3 * row["seconds"] for row in rows))
+    axis.set_xlim(left=1, right=4 * max(1e3 * row["seconds"] for row in rows))
     axis.set_xlabel("ms per epoch")
     axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, loc="lower right")
+    axis.legend(frameon=False, loc="upper right")
     plural = "s" if threads > 1 else ""
     axis.set_title(
         f"An epoch with 4 layers and 4 heads of 8: forward, backward, scores ({threads} thread{plural})",

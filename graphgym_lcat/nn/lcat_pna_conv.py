@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.conv import PNAConv
-from torch_geometric.typing import Adj
+from torch_geometric.typing import Adj, OptTensor, PairTensor  # noqa: F401  PyG reads the comment about `propagate`
 
 from graphgym_lcat.nn.attention import Score, edge_list
 from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
@@ -109,35 +109,49 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         graph, sparse_values = resolve_graph(edge_index, num_nodes, num_nodes, False, True, self.flow)
         if edge_attr is None and self.edge_dim is not None:
             edge_attr = sparse_values
-        key = self._score_features(x)
+        towers = 1 if not self.divide_input else self.towers
+        inputs = x.view(-1, towers, self.F_in).expand(-1, self.towers, -1)
+        ends = self._message_ends(inputs) if edge_attr is None and len(self.pre_nns[0]) == 1 else None
+        key = self._split_heads(self._score_features(x) if ends is None or self.lin_score is not None else ends[0])
         edges, alpha = edge_list(graph, attention_adjacency(graph, self._gamma(graph, key, key)))
         if self.flow == "target_to_source":
             edges = edges.flip(0)
 
-        towers = 1 if not self.divide_input else self.towers
-        x = x.view(-1, towers, self.F_in).expand(-1, self.towers, -1)
-        # propagate_type: (x: Tensor, edge_attr: OptTensor, alpha: Tensor)
-        out = self.propagate(edges, x=x, edge_attr=edge_attr, alpha=alpha, size=(num_nodes, num_nodes))
-        out = torch.cat([x, out], dim=-1)
+        if ends is None:
+            ends = (inputs, inputs)
+        elif self.flow == "target_to_source":
+            ends = ends[::-1]
+        # propagate_type: (x: PairTensor, edge_attr: OptTensor, alpha: Tensor)
+        out = self.propagate(edges, x=ends, edge_attr=edge_attr, alpha=alpha, size=(num_nodes, num_nodes))
+        out = torch.cat([inputs, out], dim=-1)
         out = torch.cat([post(out[:, tower]) for tower, post in enumerate(self.post_nns)], dim=1)
         return self.lin(out)
 
     def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor | None, alpha: Tensor) -> Tensor:
-        message = super().message(x_i, x_j, edge_attr)
+        linear = edge_attr is None and len(self.pre_nns[0]) == 1
+        message = x_i + x_j if linear else super().message(x_i, x_j, edge_attr)
         if self.interpolation.fixed1 == 0:  # alpha is 1, up to rounding
             return message
         return (self._split_heads(message) * alpha.unsqueeze(-1)).view_as(message)
 
+    def _message_ends(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What sender and receiver bring to a message of one linear layer, whose sum it is: a product per node, not per edge."""
+        weight = torch.stack([pre[0].weight for pre in self.pre_nns])
+        bias = torch.stack([pre[0].bias for pre in self.pre_nns])
+        receiver, sender = weight.split(self.F_in, dim=2)
+        return _by_tower(x, sender), _by_tower(x, receiver) + bias
+
     def _score_features(self, x: Tensor) -> Tensor:
         if self.lin_score is not None:
-            projected = self.lin_score(x)
-        else:
-            sender = self.pre_nns[0][0].weight[:, self.F_in : 2 * self.F_in]
-            projected = F.linear(x, sender)
-        return self._split_heads(projected)
+            return self.lin_score(x)
+        return F.linear(x, self.pre_nns[0][0].weight[:, self.F_in : 2 * self.F_in])
 
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, towers={self.towers}, "
             f"edge_dim={self.edge_dim}, {self._describe_attention()})"
         )
+
+
+def _by_tower(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.einsum("ntf,tgf->ntg", x, weight)
