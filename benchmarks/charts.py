@@ -93,7 +93,7 @@ def scale_chart(result: dict[str, object]) -> Figure:
                 memory_axis.annotate(
                     "out of memory", (row["edges"], limit), (0, 6), textcoords="offset points", color=color, ha="center"
                 )
-    memory_axis.axhline(limit, color="#8a8a8a", linewidth=0.8, linestyle="--", label=f"limit: {limit:g} GiB")
+    memory_axis.axhline(limit, color="#8a8a8a", linewidth=0.8, linestyle="--", label=f"limit: {limit:.3g} GiB")
     memory_axis.margins(y=0.12)
     for axis, title in ((time_axis, "seconds per step"), (memory_axis, "peak memory of the process, GiB")):
         axis.set_xscale("log")

@@ -73,5 +73,5 @@ def text_table(result: dict[str, object]) -> str:
         if row["outcome"] == "done":
             lines.append(f"{start}{row['seconds']:>12.3f}{row['peak_bytes'] / 2**30:>10.2f}")
         else:
-            lines.append(f"{start}  {row['outcome']} (limit {result['settings']['memory_gib']:g} GiB)")
+            lines.append(f"{start}  {row['outcome']} (limit {result['settings']['memory_gib']:.3g} GiB)")
     return "\n".join(lines)

@@ -15,7 +15,7 @@ from lcat_run.results_arguments import _missing_extra
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md")), ROOT / "benchmarks/README.md"]
 TROUBLESHOOTING = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
 SESSIONS = re.findall(r"^```\n\$ lcat (.*)\n((?:.*\n)+?)```$", TROUBLESHOOTING, re.M)
 

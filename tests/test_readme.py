@@ -115,3 +115,15 @@ def test_the_ratios_of_speed_and_memory_are_those_of_the_recorded_benchmark():
     assert f"needs {mebibytes[amazon]:.0f} MiB and `GATConv` {mebibytes[amazon_gat]:.0f} MiB" in text
     assert f"take {ratio[cora]:.1f} and {ratio[cora_gat]:.1f} times" in text
     assert f"with {found[amazon]['edges'] / found[cora]['edges']:.0f} times fewer edges" in text
+
+
+def test_the_speed_of_an_epoch_and_the_largest_graph_are_those_of_the_recorded_benchmarks():
+    text = " ".join(README.split())
+    epochs = json.loads((ROOT / "benchmarks/results/epochs.json").read_text(encoding="utf-8"))["measurements"]
+    times = {row["dataset"]: row["times_ours"] for row in epochs if row["flow"] == "stock"}
+    assert f"is {times['Cora']:.1f} times as fast as stock GraphGym's with `GATConv` on Cora" in text
+    assert f"{times['AmazonPhoto']:.0f} on AmazonPhoto, {times['AmazonComputers']:.0f} on AmazonComputers" in text
+    assert f"{times['CoauthorPhysics']:.0f} on CoauthorPhysics" in text
+    scale = json.loads((ROOT / "benchmarks/results/scale.json").read_text(encoding="utf-8"))["measurements"]
+    largest = next(row for row in scale if row["name"] == "lcat" and row["edges"] == 120_000_000)
+    assert f"(1.2·10⁸ edges) fits into {largest['peak_bytes'] / 2**30:.1f} GiB" in text

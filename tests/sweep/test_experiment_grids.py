@@ -24,7 +24,10 @@ def ogb_dir(tmp_path_factory):
     [
         ("ogb", LEARNED, ["table", "ogb", "-o", "table.md"], "table.md"),
         ("noise", LEARNED, ["plot", "noise", "noise", "-o", "noise.png"], "noise.png"),
-        ("init", LEARNED, ["plot", "init", "distribution", "-o", "lambdas.png"], "lambdas.png"),
+        pytest.param(
+            *("init", LEARNED, ["plot", "init", "distribution", "-o", "lambdas.png"], "lambdas.png"),
+            marks=pytest.mark.campaign,
+        ),
     ],
 )
 def test_a_grid_runs_in_small_and_ends_in_its_output(grid, only, output, made, ogb_dir, tmp_path, monkeypatch):
