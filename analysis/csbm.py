@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from lcat_analysis import figures
 from lcat_analysis.errors import AnalysisError
 from lcat_analysis.models import written
+from lcat_analysis.run_config import configured
 from lcat_analysis.select import Selection
 
 if TYPE_CHECKING:
@@ -84,9 +83,8 @@ def _setting(runs: pd.DataFrame, name: str) -> pd.Series | float | None:
     """A key of the group ``csbm``: from the hyperparameters, else from the first run's configuration."""
     if f"csbm.{name}" in runs:
         return runs[f"csbm.{name}"].astype(float)
-    path = Path(runs["path"].iloc[0]) / "config.yaml"
-    group = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("csbm") if path.exists() else None
-    return float(group[name]) if isinstance(group, dict) and group.get(name) is not None else None
+    value = configured(runs, f"csbm.{name}")
+    return None if value is None else float(value)
 
 
 def panels(table: pd.DataFrame) -> list[tuple[str, float]]:

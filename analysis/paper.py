@@ -13,6 +13,7 @@ from lcat_analysis.errors import AnalysisError, nearest
 from lcat_analysis.models import default_baselines, model_order, written
 from lcat_analysis.noise import noise_keys
 from lcat_analysis.published import published_degrees, published_results
+from lcat_analysis.run_config import configured
 from lcat_analysis.select import Selection
 from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Summary, Table, arrange, show, signed
 
@@ -205,8 +206,9 @@ def _settings(selection: Selection, model: str, condition: tuple) -> dict[str, s
         runs = runs[runs[key] == value]
     settings = {}
     for column, key in FIELDS.items():
-        if key in runs and runs[key].notna().all() and runs[key].iloc[0] != "–":
-            value = runs[key].iloc[0]
+        varied = key in runs and runs[key].notna().all() and runs[key].iloc[0] != "–"
+        value = runs[key].iloc[0] if varied else configured(runs, key)
+        if value is not None:
             settings[column] = str(int(value)) if column == "heads" else str(value)
     return settings
 

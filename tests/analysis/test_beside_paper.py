@@ -83,3 +83,12 @@ def test_runs_with_noise_do_not_stand_beside_numbers_of_undisturbed_data(tmp_pat
     sweep = FakeSweep(models=("gat",), datasets=("Cora",), axes=axes, over=(), histories=False)
     beside = beside_paper(select(load(write_sweep(tmp_path, sweep))))
     assert list(beside["noise.features"]) == [0]
+
+
+def test_a_setting_that_the_sweep_does_not_vary_comes_from_the_configuration_of_its_runs(tmp_path):
+    folder = write_sweep(tmp_path, FakeSweep(models=("lpnacat",), datasets=("Cora",), seeds=2, axes={}, over=()))
+    with pytest.raises(AnalysisError):  # which weights is not said, and the paper has two rows
+        paper_table(beside_paper(select(load(folder))), [])
+    for run in (folder / "runs").iterdir():
+        (run / "config.yaml").write_text("lcat: {score_weights: separate}\n")
+    assert beside_paper(select(load(folder)))["published"].tolist() == [85.63]
