@@ -46,7 +46,7 @@ def kill_and_go_on(tmp_path, settings, kills, seed):
     killed = 0
     while killed < kills and not (run.run_dir / "result.json").exists():
         process = start(run)
-        time.sleep(moments.uniform(0, duration))
+        time.sleep(moments.uniform(0, 2 * duration / kills))  # so that it dies about so many times
         if process.is_alive():
             os.kill(process.pid, signal.SIGKILL)
             killed += 1
@@ -64,4 +64,4 @@ def test_three_kills_change_nothing(tmp_path, small):
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(4))
 def test_many_kills_change_nothing(tmp_path, small, seed):
-    assert kill_and_go_on(tmp_path, small, kills=8, seed=seed) >= 4
+    assert kill_and_go_on(tmp_path, small, kills=8, seed=seed) >= 5
