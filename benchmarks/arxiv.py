@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 
+from lcat_benchmarks.child import measure_in_child
 from lcat_benchmarks.measure import machine
 
 SCHEMA = 1
@@ -14,10 +12,6 @@ OURS = ("gcn", "gat", "lcat", "gatv2", "lcatv2")
 #: PyG's layer → the models that have its score.
 PEERS = {"PyG GATConv": ("gat", "lcat"), "PyG GATv2Conv": ("gatv2", "lcatv2")}
 HEADS = (1, 8)
-
-
-class EpochFailed(RuntimeError):
-    """The process of a model ended in a way that is not lack of memory."""
 
 
 def measure_arxiv(
@@ -43,13 +37,9 @@ def measure_arxiv(
 
 
 def _run(model: str, graph: str, heads: int, epochs: int, memory_gib: float, threads: int) -> dict[str, object]:
-    command = [sys.executable, "-m", "lcat_benchmarks.arxiv_process", "--model", model, "--graph", graph]
-    numbers = {"heads": heads, "threads": threads, "epochs": epochs, "memory-bytes": int(memory_gib * 2**30)}
-    command += [f"--{name}={value}" for name, value in numbers.items()]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise EpochFailed(f"{model}, {heads} heads, ended with status {run.returncode}:\n{run.stderr[-2000:]}")
-    return json.loads(run.stdout.splitlines()[-1])
+    options = {"model": model, "graph": graph, "heads": heads, "threads": threads, "epochs": epochs}
+    options["memory-bytes"] = int(memory_gib * 2**30)
+    return measure_in_child(f"{model}, {heads} heads,", "arxiv_process", options)
 
 
 def text_table(result: dict[str, object]) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 
+from lcat_benchmarks.child import measure_in_child
 from lcat_benchmarks.measure import machine
 
 SCHEMA = 1
@@ -16,10 +14,6 @@ FLOWS = ("ours", "stock")
 LABELS = {"ours": "lcat run, L-CAT", "stock": "GraphGym, GATConv"}
 WARM_UP = 2
 ROUNDS = 2
-
-
-class TrainingFailed(RuntimeError):
-    """A training ended with an error."""
 
 
 def measure_epochs(
@@ -57,12 +51,8 @@ def number_of_steps(datasets: Sequence, threads: Sequence, rounds: int) -> int:
 
 
 def _train(flow: str, dataset: str, epochs: int, threads: int) -> list[float]:
-    command = [sys.executable, "-m", "lcat_benchmarks.one_training", "--flow", flow, "--dataset", dataset]
-    command += ["--epochs", str(epochs + WARM_UP), "--threads", str(threads)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise TrainingFailed(f"{LABELS[flow]} on {dataset} ended with status {run.returncode}:\n{run.stderr[-2000:]}")
-    return json.loads(run.stdout.splitlines()[-1])[WARM_UP:]
+    options = {"flow": flow, "dataset": dataset, "epochs": epochs + WARM_UP, "threads": threads}
+    return measure_in_child(f"{LABELS[flow]} on {dataset}", "one_training", options)[WARM_UP:]
 
 
 def text_table(result: dict[str, object]) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 
+from lcat_benchmarks.child import measure_in_child
 from lcat_benchmarks.measure import machine
 
 SCHEMA = 1
@@ -16,10 +14,6 @@ EDGES_PER_NODE = 50
 DEPTH, WIDTH, HEADS = 3, 128, 4
 LAYERS = ("lcat", "PyG GATConv")
 SMALL = 3_000_000  # below which a step is repeated
-
-
-class StepFailed(RuntimeError):
-    """The process of a step ended in a way that is not lack of memory."""
 
 
 def measure_scale(
@@ -49,6 +43,7 @@ def measure_scale(
 
 def _run_step(layer: str, edges: int, memory_gib: float, threads: int) -> dict[str, object]:
     sizes = {
+        "layer": layer,
         "nodes": edges // EDGES_PER_NODE,
         "edges": edges,
         "depth": DEPTH,
@@ -58,12 +53,7 @@ def _run_step(layer: str, edges: int, memory_gib: float, threads: int) -> dict[s
         "steps": 3 if edges <= SMALL else 1,
         "memory-bytes": int(memory_gib * 2**30),
     }
-    command = [sys.executable, "-m", "lcat_benchmarks.training_step", "--layer", layer]
-    command += [f"--{name}={value}" for name, value in sizes.items()]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise StepFailed(f"{layer} with {edges:,} edges ended with status {run.returncode}:\n{run.stderr[-2000:]}")
-    return json.loads(run.stdout.splitlines()[-1])
+    return measure_in_child(f"{layer} with {edges:,} edges", "training_step", sizes)
 
 
 def text_table(result: dict[str, object]) -> str:

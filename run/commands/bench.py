@@ -87,13 +87,14 @@ def _layers(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int,
 
 
 def _scale(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int, int]], threads: list[int]) -> dict:
-    from lcat_benchmarks.scale import StepFailed, measure_scale, text_table
+    from lcat_benchmarks.child import MeasurementFailed
+    from lcat_benchmarks.scale import measure_scale, text_table
 
     memory = args.memory or 0.9 * _free_gib()
     try:
         with _progress(None) as progress:
             result = measure_scale(args.max_edges, memory, max(threads), progress, _keeper(args))
-    except StepFailed as error:
+    except MeasurementFailed as error:
         raise UserError(str(error)) from error
     print(text_table(result))
     return result
@@ -102,7 +103,8 @@ def _scale(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int, 
 def _epochs(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int, int]], threads: list[int]) -> dict:
     from graphgym_lcat.data.datasets import EMBEDDED
     from graphgym_lcat.data.registry import DATASETS as REGISTRY
-    from lcat_benchmarks.epochs import DATASETS, ROUNDS, TrainingFailed, measure_epochs, number_of_steps, text_table
+    from lcat_benchmarks.child import MeasurementFailed
+    from lcat_benchmarks.epochs import DATASETS, ROUNDS, measure_epochs, number_of_steps, text_table
 
     datasets = args.datasets or DATASETS
     for name in datasets:
@@ -111,14 +113,15 @@ def _epochs(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int,
     try:
         with _progress(number_of_steps(datasets, threads, ROUNDS)) as progress:
             result = measure_epochs(datasets, args.epochs, threads, ROUNDS, progress, _keeper(args))
-    except TrainingFailed as error:
+    except MeasurementFailed as error:
         raise UserError(str(error)) from error
     print(text_table(result))
     return result
 
 
 def _arxiv(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int, int]], threads: list[int]) -> dict:
-    from lcat_benchmarks.arxiv import OURS, PEERS, EpochFailed, measure_arxiv, text_table
+    from lcat_benchmarks.arxiv import OURS, PEERS, measure_arxiv, text_table
+    from lcat_benchmarks.child import MeasurementFailed
 
     memory = args.memory or 0.9 * _free_gib()
     keep = _keeper(args)
@@ -130,7 +133,7 @@ def _arxiv(args: argparse.Namespace, graphs: list[str], shapes: list[tuple[int, 
                 keep(result)
 
             result = measure_arxiv(args.repeats, memory, max(threads), heads=args.heads, after_each=after_each)
-    except EpochFailed as error:
+    except MeasurementFailed as error:
         raise UserError(str(error)) from error
     print(text_table(result))
     return result

@@ -19,16 +19,6 @@ from graphgym_lcat.data.ogb import OGB_DATASETS
 from graphgym_lcat.data.ogb_generator import generate_ogb
 from lcat_run.cli import main
 
-SCALES = {"ogbn-arxiv": 1000, "ogbn-products": 20000, "ogbn-mag": 2000, "ogbn-proteins": 2000}
-
-
-@pytest.fixture(scope="module")
-def ogb_dir(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ogb")
-    for name, scale in SCALES.items():
-        generate_ogb(name, scale, folder)
-    return folder
-
 
 @pytest.fixture(autouse=True)
 def no_questions_and_no_network(monkeypatch):

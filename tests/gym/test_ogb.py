@@ -10,23 +10,13 @@ from torch_geometric.loader import NodeLoader
 from torch_geometric.sampler import BaseSampler, SamplerOutput
 from torch_geometric.utils import k_hop_subgraph
 
-from graphgym_lcat.data.ogb_generator import generate_ogb
+from graphgym_lcat.data.ogb import OGB_DATASETS
 from graphgym_lcat.gym import training
 from graphgym_lcat.gym.metrics import mean_area_under_curve, ogb_evaluation
 from graphgym_lcat.gym.runner import Run, execute
 from graphgym_lcat.gym.settings import SettingsError, apply_settings, check_settings, default_settings, read_settings
 from graphgym_lcat.nn import LCATConv
 from lcat_run.sweep.grid import read_grid
-
-SCALES = {"ogbn-arxiv": 1000, "ogbn-products": 20000, "ogbn-mag": 2000, "ogbn-proteins": 2000}
-
-
-@pytest.fixture(scope="module")
-def ogb_dir(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ogb")
-    for name, scale in SCALES.items():
-        generate_ogb(name, scale, folder)
-    return folder
 
 
 def settings_of(name, ogb_dir, **changes):
@@ -105,7 +95,7 @@ def test_every_dataset_of_the_grid_has_the_network_of_its_configuration():
     grid = read_grid(resources.files("lcat_grids") / "ogb.yaml")
     base = read_settings(resources.files("lcat_configs") / "ogbn-arxiv.yaml")
     defaults = default_settings()
-    for name in SCALES:
+    for name in OGB_DATASETS:
         config = {**defaults, **read_settings(resources.files("lcat_configs") / f"{name}.yaml")}
         rules = [rule.set for rule in grid.override if rule.when == {"dataset.name": name}]
         made = {**defaults, **base, "dataset.name": name, **(rules[0] if rules else {})}
