@@ -1,6 +1,8 @@
-"""GraphGym's network with three additions: sparse input, layer normalisation, and numbered GCNII layers."""
+"""GraphGym's network with additions: sparse input, a faster PReLU, layer normalisation, and numbered GCNII layers."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch_geometric.data import Data
@@ -10,6 +12,7 @@ from torch_geometric.graphgym.register import network_dict
 
 from graphgym_lcat.gym.adjacency_layers import number_layers
 from graphgym_lcat.gym.registration import register_once
+from graphgym_lcat.nn.prelu import PReLU
 from graphgym_lcat.nn.sparse_linear import SparseLinear
 
 
@@ -30,8 +33,9 @@ class LCATNetwork(GNN):
                 SparseLinear, dense.in_channels, dense.out_channels, bias=dense.bias is not None
             )
             first.model.load_state_dict(dense.state_dict())
+        _replace(self, torch.nn.PReLU, _faster)
         if cfg.lcat.norm == "layer":
-            _replace_batch_norms(self)
+            _replace(self, torch.nn.BatchNorm1d, lambda norm: torch.nn.LayerNorm(norm.num_features))
         number_layers(self)
 
     def forward(self, batch: Data) -> tuple[torch.Tensor, torch.Tensor]:
@@ -40,12 +44,18 @@ class LCATNetwork(GNN):
         return super().forward(batch)
 
 
-def _replace_batch_norms(module: torch.nn.Module) -> None:
+def _replace(module: torch.nn.Module, kind: type, make: Callable[[torch.nn.Module], torch.nn.Module]) -> None:
     for name, child in module.named_children():
-        if isinstance(child, torch.nn.BatchNorm1d):
-            setattr(module, name, torch.nn.LayerNorm(child.num_features))
+        if isinstance(child, kind):
+            setattr(module, name, make(child))
         else:
-            _replace_batch_norms(child)
+            _replace(child, kind, make)
+
+
+def _faster(act: torch.nn.PReLU) -> PReLU:
+    faster = PReLU(act.num_parameters)
+    faster.weight = act.weight
+    return faster
 
 
 register_once(network_dict, "lcat", LCATNetwork)
