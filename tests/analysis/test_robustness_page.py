@@ -46,8 +46,11 @@ def test_the_page_has_figures_tables_and_a_verdict_for_every_claim_and_dataset(p
     assert verdicts == 2 * claims
     assert {path.name for path in (tmp_path / "images").iterdir()} == {"robustness_noise.png", "robustness_lambdas.png"}
     assert "not run here yet" not in text
+    (tmp_path / "init_small").rename(tmp_path / "elsewhere")
+    page.main(tmp_path, tmp_path)
+    assert (tmp_path / "robustness.md").read_text() == text, "a section without results stays as it was"
 
 
 def test_without_results_the_claims_are_listed_as_not_run(page, tmp_path):
     page.main(tmp_path, tmp_path)
-    assert (tmp_path / "robustness.md").read_text().count("not run here yet") == 24
+    assert (tmp_path / "robustness.md").read_text().count("not run here yet") == 27
