@@ -26,6 +26,7 @@ NOT_PART_OF_A_RUN = (
     "tensorboard_",
     "lcat.log_every",
     "lcat.checkpoint_seconds",
+    "lcat.plugins",
     "train.ckpt_period",
     "train.ckpt_clean",
     "train.enable_ckpt",

@@ -16,6 +16,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import config_dict
 from yacs.config import CfgNode
 
+from graphgym_lcat.gym import plugins
 from graphgym_lcat.gym.registration import register_once
 from graphgym_lcat.kernels.dispatch import BACKENDS
 from graphgym_lcat.nn.attention import SCORES
@@ -69,6 +70,7 @@ _LAMBDA = Range(
 _UNIT = _number(0, 1, "a number in [0, 1]")
 
 _NAMES = Range("a list of names", lambda v: isinstance(v, list) and v and all(isinstance(n, str) for n in v))
+_MODULES = Range("a list of modules", lambda v: isinstance(v, list) and all(isinstance(n, str) for n in v))
 _TEXT = Range("text", lambda v: isinstance(v, str))
 _NOT_NEGATIVE = Range("a number of at least 0", lambda v: _is_number(v) and 0 <= v < math.inf)
 _POSITIVE = Range("a positive number", lambda v: _is_number(v) and v > 0)
@@ -121,6 +123,12 @@ KEYS = (
         "train",
         "What a run does: train a network, or one point of the synthetic experiment.",
         _one_of(LOOPS),
+    ),
+    Key(
+        plugins.KEY,
+        [],
+        "Your Python modules to import first, from the working directory too: they register datasets or layers.",
+        _MODULES,
     ),
     Key("lcat.patience", 0, "Stop after so many epochs without a better validation metric; 0 never stops.", _whole(0)),
     Key("lcat.checkpoint_seconds", 20.0, "Time between two checkpoints of a run.", _NOT_NEGATIVE),

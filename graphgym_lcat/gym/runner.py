@@ -39,6 +39,7 @@ _FREE = (
     "print",
     "lcat.checkpoint_seconds",
     "lcat.log_every",
+    "lcat.plugins",
 )
 
 Loop = Training | SyntheticPoint

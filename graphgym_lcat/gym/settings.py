@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from yacs.config import CfgNode
 
 from graphgym_lcat.data.ogb import OGB_DATASETS
 from graphgym_lcat.data.splits import MODES
-from graphgym_lcat.gym import tensorboard
+from graphgym_lcat.gym import plugins, tensorboard
 from graphgym_lcat.gym.batches import SAMPLERS
 from graphgym_lcat.gym.config import KEYS, check_value
 from graphgym_lcat.gym.loader import known_datasets
@@ -53,6 +54,12 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Settings:
 
 def default_settings() -> Settings:
     """Every key with its default: GraphGym's, ours, and those of other plugins that are imported."""
+    return dict(_defaults(tuple(register.config_dict.values())))
+
+
+@functools.lru_cache(maxsize=1)
+def _defaults(registered: tuple[Callable[[CfgNode], None], ...]) -> Settings:
+    """A sweep checks thousands of settings, and the defaults change only when something registers keys."""
     fresh = CfgNode()
     set_cfg(fresh)
     defaults = flatten(fresh)
@@ -87,10 +94,21 @@ def parse_overrides(words: Iterable[str]) -> Settings:
     return coerce_settings(dict(zip(words[::2], values, strict=True)), where=" on the command line")
 
 
-def coerce_settings(settings: Mapping[str, Any], where: str = "", defaults: Settings | None = None) -> Settings:
-    """Settings with known keys and values of the types of the defaults."""
-    defaults = default_settings() if defaults is None else defaults
+def coerce_settings(settings: Mapping[str, Any], where: str = "") -> Settings:
+    """Settings with known keys and values of the types of the defaults; the plugins that they name are imported first."""
+    _import_plugins(settings, where)
+    defaults = default_settings()
     return {key: _coerce(key, value, where, defaults) for key, value in settings.items()}
+
+
+def _import_plugins(settings: Mapping[str, Any], where: str) -> None:
+    names = settings.get(plugins.KEY, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return  # refused below, as a value that cannot be
+    try:
+        plugins.import_plugins(names)
+    except plugins.PluginError as error:
+        raise SettingsError(f"{error}{where and f' ({where.strip()})'}", plugins.KEY) from error
 
 
 def _coerce(key: str, value: Any, where: str, defaults: Settings) -> Any:
@@ -118,11 +136,10 @@ def _type_name(default: Any) -> str:
     return names.get(type(default), type(default).__name__)
 
 
-def check_settings(settings: Mapping[str, Any], defaults: Settings | None = None, where: str = "") -> Settings:
+def check_settings(settings: Mapping[str, Any], where: str = "") -> Settings:
     """Raises ``SettingsError`` unless a run with these settings (over the defaults) can start; returns them coerced."""
-    defaults = default_settings() if defaults is None else defaults
-    settings = coerce_settings(settings, where, defaults)
-    complete = {**defaults, **settings}
+    settings = coerce_settings(settings, where)
+    complete = {**default_settings(), **settings}
     for key in _OUR_KEYS.keys() & settings.keys():
         try:
             check_value(_OUR_KEYS[key], settings[key])

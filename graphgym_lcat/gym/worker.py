@@ -78,10 +78,9 @@ class Worker:
         return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.mistake()}
 
     def _check(self, request: dict[str, Any]) -> Answer:
-        defaults = default_settings()
         for index, settings in enumerate(request["settings"]):
             try:
-                check_settings(settings, defaults)
+                check_settings(settings)
             except SettingsError as error:
                 return {"ok": False, "index": index, "key": error.key, "error": str(error)}
         return {"ok": True}
