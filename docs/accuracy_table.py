@@ -17,7 +17,11 @@ BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
 
 def accuracy_table(runs: pd.DataFrame) -> str:
-    """Models by datasets, in Markdown: our mean ± sd over all splits and seeds (number of runs), below it the paper's mean."""
+    """Models by datasets, in Markdown: our mean ± sd over seeds and splits (number of runs), below it the paper's mean.
+
+    Of a dataset, only the splits that all models have been run on count: columns then compare models, not splits.
+    """
+    runs = runs.groupby("dataset", group_keys=False)[list(runs.columns)].apply(_on_common_splits)
     published = published_results().query("experiment == 'real'").set_index(["name", "dataset"])["mean"]
     degrees = published_degrees()
     datasets = sorted(runs["dataset"].unique(), key=lambda name: -degrees[name])
@@ -26,6 +30,11 @@ def accuracy_table(runs: pd.DataFrame) -> str:
         cells = (_cell(runs, published, model, dataset) for dataset in datasets)
         lines.append([written(model), *cells])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _on_common_splits(runs: pd.DataFrame) -> pd.DataFrame:
+    models = runs.groupby("split_seed")["model"].nunique()
+    return runs[runs["split_seed"].isin(models.index[models == runs["model"].nunique()])]
 
 
 def _cell(runs: pd.DataFrame, published: pd.Series, model: str, dataset: str) -> str:
