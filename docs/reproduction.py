@@ -23,7 +23,7 @@ COLUMNS = ["dataset", "model", "split_seed", "seed", "best_epoch", "val.accuracy
 INTRODUCTION = """\
 # Our numbers beside the paper's
 
-Test accuracy at the best validation epoch, in percent. Made by
+Test accuracy at the best validation epoch, in per cent. Made by
 
     lcat sweep reproduction
     lcat sweep reproduction_adjacency

@@ -6,19 +6,21 @@ PYTHON="$root/.venv/bin/python"
 
 find_python() {
     local candidate
-    for candidate in "${LCAT_PYTHON:-}" python3 python3.13 python3.12 python3.11 python3.10 python; do
+    for candidate in "${LCAT_PYTHON:-}" python3 python3.13 python3.12 python3.11 python; do
         if [ -n "$candidate" ] && command -v "$candidate" >/dev/null 2>&1 &&
-            "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+            "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             echo "$candidate"
             return
         fi
     done
-    echo "no Python of version 3.10 or newer was found; install one, or name it in LCAT_PYTHON" >&2
+    echo "no Python of version 3.11 or newer was found; install one, or name it in LCAT_PYTHON" >&2
     return 2
 }
 
 make_environment() {
-    local python stamp wanted
+    local python stamp wanted pip
+    pip=(-m pip install --disable-pip-version-check)
+    [ -t 1 ] || pip+=(--quiet) # on a terminal, pip's own progress
     stamp="$root/.venv/installed"
     wanted="$(cat "$root"/requirements.txt "$root"/setup.cfg "$root"/setup.py "$root"/graphgym_lcat/kernels/csrc/* 2>/dev/null |
         cksum) $root"
@@ -31,12 +33,12 @@ make_environment() {
         echo "the module venv does not work here; on Debian and Ubuntu: apt-get install python3-venv" >&2
         return 2
     fi
-    echo "== installing the pinned packages (requirements.txt)"
+    echo "== installing the pinned packages (requirements.txt), which takes a few minutes"
     # torch first: other packages ask for any version of it, which may bring a larger build.
-    "$PYTHON" -m pip install --quiet --disable-pip-version-check "$(grep '^torch==' "$root/requirements.txt")"
-    "$PYTHON" -m pip install --quiet --disable-pip-version-check -r "$root/requirements.txt"
-    echo "== installing graphgym-lcat"
-    "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e "$root"
+    "$PYTHON" "${pip[@]}" "$(grep '^torch==' "$root/requirements.txt")"
+    "$PYTHON" "${pip[@]}" -r "$root/requirements.txt"
+    echo "== installing graphgym-lcat, compiling its kernels"
+    "$PYTHON" "${pip[@]}" --quiet --no-build-isolation --no-deps -e "$root"
     echo "$wanted" >"$stamp"
 }
 

@@ -43,7 +43,7 @@ def test_graphgym_project(tmp_path):
     project = EXAMPLES / "graphgym_project"
     output = run(project / "main.py", "--cfg", project / "lcat.yaml", cwd=tmp_path)
     assert "LCATConv(34, 8, heads=4" in output
-    assert len((tmp_path / "results/lcat/0/train/stats.json").read_text().splitlines()) == 20
+    assert len((tmp_path / "results/lcat/0/train/stats.json").read_text().splitlines()) == 100
 
 
 def test_results_to_figures(tmp_path, monkeypatch, capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import torch_geometric.graphgym.optim  # noqa: F401  (registers GraphGym's own optimizers, which are wrapped below)
 from torch.nn import Parameter
@@ -13,16 +12,7 @@ from torch.optim.lr_scheduler import ExponentialLR
 from torch_geometric.graphgym.register import optimizer_dict, scheduler_dict
 
 from graphgym_lcat.gym.registration import register_once
-from graphgym_lcat.nn.interpolation import is_lambda
-
-
-def split_lambdas(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
-    """Parameter groups in which the parameters of λ get no weight decay."""
-    parameters = list(parameters)
-    lambdas = [parameter for parameter in parameters if is_lambda(parameter)]
-    others = [parameter for parameter in parameters if not is_lambda(parameter)]
-    groups = [{"params": others}] if others else []
-    return [*groups, {"params": lambdas, "weight_decay": 0.0}] if lambdas else groups
+from graphgym_lcat.nn.interpolation import split_lambdas
 
 
 def without_decay_of_lambdas(create: Callable[..., Optimizer]) -> Callable[..., Optimizer]:

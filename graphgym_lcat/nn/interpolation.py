@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,6 +28,15 @@ class LambdaParameter(Parameter):
 def is_lambda(parameter: Parameter) -> bool:
     """Whether weight decay must leave this parameter alone."""
     return isinstance(parameter, LambdaParameter)
+
+
+def split_lambdas(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
+    """Parameter groups in which the parameters of λ get no weight decay."""
+    parameters = list(parameters)
+    lambdas = [parameter for parameter in parameters if is_lambda(parameter)]
+    others = [parameter for parameter in parameters if not is_lambda(parameter)]
+    groups = [{"params": others}] if others else []
+    return [*groups, {"params": lambdas, "weight_decay": 0.0}] if lambdas else groups
 
 
 class Lambdas(NamedTuple):
