@@ -42,7 +42,11 @@ class Launch:
     retry_failed: bool = False
 
     def plan(self, worker: Worker) -> Plan:
-        return make_plan(read_grid(find_yaml(self.grid, "lcat_grids"), self.overrides), worker)
+        """The runs of the grid; remarks are told on standard error."""
+        plan = make_plan(read_grid(find_yaml(self.grid, "lcat_grids"), self.overrides), worker)
+        for note in plan.notes if not self.overrides else []:  # which may well leave rules without a run
+            print(f"note: {note}", file=sys.stderr)
+        return plan
 
     def folder(self, plan: Plan) -> SweepFolder:
         out_dir = plan.common.get("out_dir") or plan.defaults.get("out_dir") or DEFAULT_RESULTS
