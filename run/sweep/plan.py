@@ -38,6 +38,11 @@ class Run:
     def record(self) -> dict[str, Any]:
         return dict(vars(self))
 
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Run:
+        """Raises ``KeyError`` or ``TypeError`` for what is no record of a run; what it has beyond that is ignored."""
+        return cls(**{name: record[name] for name in cls.__dataclass_fields__})
+
     def settings(self, common: Mapping[str, Any]) -> Settings:
         """Everything the run sets; ``common`` is what all runs of the sweep share."""
         return {**common, **self.params, "seed": self.seed}
