@@ -59,7 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:  # no permission, a full disk, a folder that is gone
-        print(f"lcat {args.command}: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        print(
+            f"lcat {args.command}: {error.filename or 'the results folder'}: {error.strerror or error}", file=sys.stderr
+        )
         return 2
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)

@@ -21,6 +21,9 @@ def write_text(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
+    except OSError as error:
+        error.filename = str(path)  # a full disk gives no name, the others that of the partial file
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

@@ -1,5 +1,6 @@
 """`lcat sweep` on one machine, from the outside, with the fake worker."""
 
+import errno
 import json
 import os
 import signal
@@ -180,6 +181,15 @@ def test_a_file_in_the_place_of_a_run_does_not_stop_the_others(sandbox, capsys):
     sandbox.sweep()
     assert len(sandbox.results()) == 7
     assert "should be the folder of a run but is a file" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_at_the_start_is_one_message_with_the_file(sandbox, capsys, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert sandbox.sweep() == 2
+    assert capsys.readouterr().err == "lcat sweep: results/small/runs.jsonl: No space left on device\n"
 
 
 def test_a_full_disk_stops_the_sweep_with_a_message(sandbox, capsys):
