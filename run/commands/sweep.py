@@ -21,7 +21,9 @@ EXAMPLES = """\
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("grid", metavar="GRID", help="a YAML file, or the name of a packaged grid")
-    parser.add_argument("settings", nargs="*", metavar="KEY VALUE", help="settings of all runs; `seeds N` is one too")
+    parser.add_argument(
+        "settings", nargs="*", default=[], metavar="KEY VALUE", help="settings of all runs; `seeds N` is one too"
+    )
     parser.add_argument("--engine", choices=("local", "slurm"), default="local", help="where to run (default: local)")
     parser.add_argument("-j", "--jobs", type=_positive, metavar="N", help="workers (default: cores / threads)")
     parser.add_argument("--threads", type=_positive, metavar="T", help="threads of a worker (default: cores / N, or 1)")

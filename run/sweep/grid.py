@@ -381,7 +381,7 @@ def _check_plain(value: Any, where: str) -> None:
 
 def _mapping(value: Any, what: str, source: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise UserError(f"{what} in {source} must be a mapping of keys to values, got {value!r}")
+        raise UserError(f"{what} in {source} must be a mapping of keys to values, got {value!r:.200}")
     return {str(key): item for key, item in value.items()}
 
 

@@ -30,7 +30,6 @@ class RunState:
     state: str
     detail: str = ""
     seconds: float | None = None
-    finished: float | None = None
 
 
 @dataclass
@@ -174,12 +173,12 @@ class _Index:
         entry = self._done.get(run_id)
         if not isinstance(entry, list) or entry[:2] != [stat.st_mtime_ns, stat.st_size] or len(entry) != 3:
             return None
-        return RunState("done", seconds=entry[2], finished=stat.st_mtime)
+        return RunState("done", seconds=entry[2])
 
     def put(self, run_id: str, stat: os.stat_result, seconds: float | None) -> RunState:
         self._done[run_id] = [stat.st_mtime_ns, stat.st_size, seconds]
         self._changed = True
-        return RunState("done", seconds=seconds, finished=stat.st_mtime)
+        return RunState("done", seconds=seconds)
 
     def save(self) -> None:
         if not self._changed:

@@ -37,6 +37,12 @@ def test_no_command_is_a_mistake(capsys):
     assert stop.value.code == 2
 
 
+def test_a_sweep_without_a_grid_is_told_only_that(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["sweep", "--dry-run"])
+    assert capsys.readouterr().err.endswith("the following arguments are required: GRID\n")
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_is_recognised_by_its_settings(model):
     assert model_name({**DEFAULTS, **MODELS[model]}) == model

@@ -168,6 +168,12 @@ def test_a_grid_must_be_a_mapping():
         parse_grid(["gcn"], "g.yaml", {})
 
 
+def test_a_file_that_is_no_grid_is_not_quoted_whole():
+    with pytest.raises(UserError) as error:
+        parse_grid("some other text " * 1000, "g.yaml", {})
+    assert len(str(error.value)) < 300
+
+
 def test_a_base_is_looked_for_beside_the_grid_first(tmp_path):
     (tmp_path / "real.yaml").write_text("")
     assert find_config("real.yaml", tmp_path / "grid.yaml") == tmp_path / "real.yaml"
