@@ -5,7 +5,6 @@ Whether the keys and values are GraphGym's is not known here; :mod:`lcat_run.swe
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +12,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lcat_run.errors import UserError, nearest
 from lcat_run.identity import counts
 from lcat_run.lookup import find_yaml
 from lcat_run.models import BASELINES, MODELS
+from lcat_run.sweep.strict_yaml import check_plain, read_yaml
 
 Settings = dict[str, Any]
 
@@ -106,31 +104,13 @@ def find_config(name: str, grid: Path) -> Path:
 
 def read_grid(path: Path, overrides: Mapping[str, Any] | None = None) -> Grid:
     """Reads a grid; ``overrides`` (flat key → value, of a command line) replace what the grid sets for all or some runs."""
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except OSError as error:
-        raise UserError(f"the grid {path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    document = read_yaml(path)
     return parse_grid(document, str(path), dict(overrides or {}), default_name=path.stem)
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses what YAML forbids but PyYAML lets pass: a key that comes twice, of which the first would be forgotten."""
-
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise yaml.composer.ComposerError(None, None, f"{key.value!r} comes twice", key.start_mark)
-            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
-        return node
-
-
 def parse_grid(document: Any, source: str, overrides: Settings, default_name: str = "sweep") -> Grid:
-    _check_plain(document, source)
-    _check_plain(overrides, "the command line")
+    check_plain(document, source)
+    check_plain(overrides, "the command line")
     document = _mapping(document, "a grid", source)
     _check_fields(document, _FIELDS, source)
     name = document.get("name", default_name)
@@ -219,7 +199,7 @@ def _models(entry: Any, source: str) -> dict[str, Settings]:
     for name, settings in _mapping(entry, "`models`", source).items():
         if settings is None and name not in MODELS:
             raise UserError(f"unknown model {name!r} in {source}{nearest(name, MODELS)} (known: {', '.join(MODELS)})")
-        preset = MODELS[name] if name in MODELS and not settings else None
+        preset = MODELS[name] if name in MODELS and settings in (None, {}) else None
         models[name] = _settings(settings, f"model {name!r}", source) if preset is None else dict(preset)
     return models
 
@@ -360,23 +340,6 @@ def _analysis_fields(
 def _axis_values(axis: Axis) -> list[Any]:
     plain = axis.keys == {axis.name}
     return [point[axis.name] if plain else dict(point) for point in axis.points]
-
-
-def _check_plain(value: Any, where: str) -> None:
-    """Refuses what YAML can say but a setting cannot be: dates, bytes, sets, infinities, a list that contains itself."""
-    try:
-        if isinstance(value, Mapping):
-            for key, item in value.items():
-                _check_plain(item, f"{where}, {key}")
-        elif isinstance(value, list):
-            for item in value:
-                _check_plain(item, where)
-        elif not isinstance(value, (str, int, float, type(None))) or (
-            isinstance(value, float) and not math.isfinite(value)
-        ):
-            raise UserError(f"expected text, a number, true, false or null in {where}, got {value!r}")
-    except RecursionError as error:
-        raise UserError(f"{where.partition(',')[0]} contains itself") from error
 
 
 def _mapping(value: Any, what: str, source: str) -> Mapping[str, Any]:

@@ -91,6 +91,7 @@ def test_the_recorded_grid_is_a_grid_again():
         ({"axes": {"a": [1]}, "select": {"over": ["a"], "by": "test.accuracy"}}, "validation metric"),
         ({"compare": {"gcn": ["gat"]}}, "no model of it"),
         ({"models": [["gcn"]]}, "unknown model"),
+        ({"models": {"gcn": 0}}, "model 'gcn' in g.yaml must be a mapping"),
         ({"models": ["gcn", "gcn"]}, "has 'gcn' twice"),
         ({"include": [{"models": []}]}, "`models` in include[0] in g.yaml must"),
         ({"set": {"seed": 5}}, "use `seeds: [5]`"),
