@@ -58,6 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `lcat … | head`: the reader has gone, which is no fault
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # no permission, a full disk, a folder that is gone
+        print(
+            f"lcat {args.command}: {error.filename or 'the results folder'}: {error.strerror or error}", file=sys.stderr
+        )
+        return 2
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)
         return 130

@@ -36,7 +36,7 @@ NOT_PART_OF_A_RUN = (
 
 def run_id(model: str, settings: Mapping[str, object], defaults: Mapping[str, object]) -> str:
     """``<model>-<dataset>-s<seed>-<10 hex>`` of a run with these flat settings."""
-    canonical = {key: _canonical(value) for key, value in settings.items() if _counts(key)}
+    canonical = {key: _canonical(value) for key, value in settings.items() if counts(key)}
     changed = {
         key: value
         for key, value in canonical.items()
@@ -49,7 +49,8 @@ def run_id(model: str, settings: Mapping[str, object], defaults: Mapping[str, ob
     return f"{_safe(model)}-{_safe(dataset)}-s{seed}-{digest}"
 
 
-def _counts(key: str) -> bool:
+def counts(key: str) -> bool:
+    """Whether a key changes what a run computes."""
     return not key.startswith(NOT_PART_OF_A_RUN)
 
 

@@ -18,7 +18,5 @@ def find_yaml(name: str, package: str) -> Path:
         if candidate in packaged:
             return packaged[candidate]
     stems = [path.stem for path in packaged.values()]
-    raise UserError(
-        f"{name!r} is neither a file nor a name that comes along{nearest(Path(name).stem, stems)} "
-        f"Known: {', '.join(stems)}"
-    )
+    hint = nearest(Path(name).stem, stems) or "."
+    raise UserError(f"{name!r} is neither a file nor a name that comes along{hint} Known: {', '.join(stems)}")

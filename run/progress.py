@@ -7,6 +7,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from lcat_run.terminal import can_show_bar
+
 
 class EpochProgress:
     """Shows the epochs of a run; ``update`` takes a :class:`graphgym_lcat.gym.training.Training` after every epoch."""
@@ -26,7 +28,7 @@ class EpochProgress:
     def update(self, training: Any) -> None:
         scores = training.best.metrics["val"]
         validation = scores["rocauc" if "rocauc" in scores else "accuracy"]
-        if sys.stderr.isatty():
+        if can_show_bar(sys.stderr):
             if self._bar is None:
                 self._bar = tqdm(total=training.max_epoch, initial=training.epoch - 1, desc=self.name, unit="epoch")
             self._bar.update(training.epoch - self._bar.n)

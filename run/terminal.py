@@ -1,10 +1,12 @@
-"""Text for terminals that know no Unicode: λ, ± and the lines of tables are written in ASCII instead of ending the program."""
+"""What a terminal can show: without Unicode λ, ± and the lines of tables are written in ASCII instead of ending the program."""
 
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 import unicodedata
+from typing import TextIO
 
 _HANDLER = "lcat_ascii"
 _SPELLED = {
@@ -46,3 +48,8 @@ def write_any_text() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure") and stream.errors in ("strict", "backslashreplace", "surrogateescape"):
             stream.reconfigure(errors=_HANDLER)
+
+
+def can_show_bar(stream: TextIO) -> bool:
+    """Whether it is a terminal of known size; tqdm shows nothing at all on one of 0 × 0, as containers and CI have them."""
+    return stream.isatty() and 0 not in os.get_terminal_size(stream.fileno())

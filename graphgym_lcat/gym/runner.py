@@ -224,11 +224,12 @@ def _write_config(run_dir: Path) -> None:
 
 
 def _write_failure(run_dir: Path, error: Exception, epoch: int | None) -> None:
-    earlier = read_json(run_dir / "failed.json") or {}
+    earlier = read_json(run_dir / "failed.json")
+    attempts = earlier.get("attempts") if isinstance(earlier, dict) else 0
     content = {
         "error": f"{type(error).__name__}: {error}",
         "epoch": epoch,
-        "attempts": earlier.get("attempts", 0) + 1,
+        "attempts": attempts + 1 if isinstance(attempts, int) else 1,
         "traceback": traceback.format_exc(),
     }
     try:

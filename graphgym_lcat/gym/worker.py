@@ -9,8 +9,8 @@ request                                               answer
 ``{"op": "describe", "base": path or null}``          ``{"ok": true, "defaults": {…}, "base": {…}, "note": …}``
 ``{"op": "check", "settings": [{…}, …]}``             ``{"ok": true}``, or ``index``, ``key`` and ``error`` of the first bad one
 ``{"op": "prepare", "settings": {…}}``                ``{"ok": true, "nodes": n, "edges": m}``
-``{"op": "run", "run_dir", "model", "settings",       ``{"event": "progress", "epoch": n, "max_epoch": m}`` now and then,
-"params", "threads"}``                                then ``{"ok": …, "status": "done" | "failed" | "paused" | "busy"}``
+``{"op": "run", "run_dir", "model", "settings",       ``{"ok": …, "status": "done" | "failed" | "paused" | "busy"}``
+"params", "threads"}``
 ====================================================  ================================================================
 
 ``{"ok": false, "error": "…"}`` answers what cannot be done. After SIGTERM or SIGUSR2 the current run is paused and the worker
@@ -23,7 +23,6 @@ import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -37,11 +36,9 @@ from graphgym_lcat.gym.settings import (
     default_settings,
     read_settings,
 )
-from graphgym_lcat.gym.training import Training
 from graphgym_lcat.kernels import library
 
 EXIT_PAUSED = 75
-PROGRESS_SECONDS = 0.5
 
 Answer = dict[str, Any]
 
@@ -51,7 +48,6 @@ class Worker:
 
     def __init__(self, answers: TextIO):
         self._answers = answers
-        self._told = 0.0
 
     def send(self, answer: Answer) -> None:
         self._answers.write(json.dumps(answer) + "\n")
@@ -99,16 +95,10 @@ class Worker:
             threads=request.get("threads"),
         )
         try:
-            execute(run, self._tell_progress)
+            execute(run)
         except RunBusy as error:
             return {"ok": False, "status": "busy", "error": str(error)}
         return {"ok": True, "status": "done"}
-
-    def _tell_progress(self, training: Training) -> None:
-        now = time.monotonic()
-        if now - self._told >= PROGRESS_SECONDS:
-            self._told = now
-            self.send({"event": "progress", "epoch": training.epoch, "max_epoch": training.max_epoch})
 
 
 def main() -> int:

@@ -16,18 +16,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
+    import contextlib
     import os
     import signal
+    import sys
 
     from lcat_run.sweep.folder import SweepFolder
-    from lcat_run.sweep.queue import cancel_jobs
+    from lcat_run.sweep.queue import QueueUnreachable, cancel_jobs
 
     folder = SweepFolder.find(args.sweep, args.results)
     launchers = folder.live_launchers()
     for launcher in launchers:
-        os.kill(launcher.pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(launcher.pid, signal.SIGTERM)
         print(f"asked the launcher {launcher.pid} to stop")
-    jobs = cancel_jobs(folder)
+    try:
+        jobs = cancel_jobs(folder)
+    except QueueUnreachable as problem:
+        print(f"lcat cancel: jobs of {folder.path} may still wait or run: {problem}", file=sys.stderr)
+        return 1
     if jobs:
         print(f"cancelled the jobs {', '.join(jobs)}")
     if not launchers and not jobs:

@@ -56,8 +56,6 @@ def execute(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    except OSError as error:
-        raise UserError(f"{error.filename or 'the results folder'}: {error.strerror or error}") from error
     return 0
 
 

@@ -6,8 +6,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from lcat_run.errors import UserError
-
 if TYPE_CHECKING:
     from lcat_run.sweep.launch import Launch
 
@@ -23,7 +21,9 @@ EXAMPLES = """\
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("grid", metavar="GRID", help="a YAML file, or the name of a packaged grid")
-    parser.add_argument("settings", nargs="*", metavar="KEY VALUE", help="settings of all runs; `seeds N` is one too")
+    parser.add_argument(
+        "settings", nargs="*", default=[], metavar="KEY VALUE", help="settings of all runs; `seeds N` is one too"
+    )
     parser.add_argument("--engine", choices=("local", "slurm"), default="local", help="where to run (default: local)")
     parser.add_argument("-j", "--jobs", type=_positive, metavar="N", help="workers (default: cores / threads)")
     parser.add_argument("--threads", type=_positive, metavar="T", help="threads of a worker (default: cores / N, or 1)")
@@ -87,10 +87,6 @@ def execute(args: argparse.Namespace) -> int:
     )
     try:
         return _slurm(args, request) if args.engine == "slurm" else _local(args, request)
-    except BrokenPipeError:  # the reader of our output has gone: for the caller to deal with
-        raise
-    except OSError as error:
-        raise UserError(f"{error.filename or 'the results folder'}: {error.strerror or error}") from error
     except SweepFailed as error:
         print(f"lcat sweep: {error}\nfinished runs are safe; the same command goes on", file=sys.stderr)
         return 1
@@ -114,17 +110,20 @@ def _local(args: argparse.Namespace, request: Launch) -> int:
         old = folder.write(plan, sys.argv[1:])
         if old:
             print(f"note: {old} runs of an earlier version of the grid are kept in {folder.runs}", file=sys.stderr)
-        failed = 0 if request.retry_failed else len(snapshot.of("failed"))
+        chosen = snapshot.counts(request.chosen(plan))
+        left_out = 0 if request.retry_failed else chosen["failed"]
         if not runs:
-            print(f"nothing to do: {len(snapshot.of('done'))} done, {failed} failed; results in {folder.path}")
-            return 1 if failed else 0
+            print(f"nothing to do: {chosen['done']} done, {left_out} failed; results in {folder.path}")
+            return 1 if left_out else 0
         print(f"{plan.grid.name}: {len(runs)} of {len(plan.runs)} runs to do, {workers} workers", file=sys.stderr)
         launch.prepare_datasets(plan, runs, worker)
-        outcome = launch.run_locally(request, plan, folder, runs, worker)
+        outcome = launch.run_locally(request, plan, folder, runs, snapshot, worker)
     print(launch.last_words(outcome, folder, sys.argv[1:]))
+    if left_out:
+        print(f"{left_out} more that failed in an earlier launch were left out; --retry-failed tries them again")
     if outcome.stopped:
         return 130
-    return 1 if outcome.failed or outcome.killed else 0
+    return 1 if outcome.failed or outcome.killed or left_out else 0
 
 
 def _slurm(args: argparse.Namespace, request: Launch) -> int:
@@ -157,7 +156,7 @@ def _slurm(args: argparse.Namespace, request: Launch) -> int:
         waiting = set(snapshot.of("queued", "running", "unknown"))
         runs = [run for run in request.to_do(plan, snapshot) if run.run_id not in waiting]
         if args.dry_run:
-            print(launch.describe(plan, runs, snapshot, resources.array_parallelism))
+            print(launch.describe(plan, runs, snapshot, engine.parallel_runs(runs)))
             if runs:
                 print(f"\n{engine.preview(runs)}")
             return 0

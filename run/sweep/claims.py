@@ -106,4 +106,10 @@ def _read(descriptor: int) -> dict[str, Any]:
         content = json.loads(os.pread(descriptor, 65536, 0) or b"{}")
     except ValueError:
         return {}
-    return content if isinstance(content, dict) else {}
+    return content if _is_whole(content) else {}
+
+
+def _is_whole(content: Any) -> bool:
+    if not isinstance(content, dict) or not isinstance(content.get("owner", {}), dict):
+        return False
+    return all(isinstance(content.get(key, 0), (int, float)) for key in ("since", "at"))

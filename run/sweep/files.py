@@ -10,14 +10,20 @@ from typing import Any
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes beside ``path``, forces it to the disk, and renames it into place."""
+    """Writes beside ``path``, forces it to the disk, and renames it into place.
+
+    A file name that is not text (bytes that the locale cannot decode) is written with escapes, as JSON and YAML have them.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}.partial")
     try:
-        with open(partial, "w", encoding="utf-8") as file:
+        with open(partial, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
+    except OSError as error:
+        error.filename = str(path)  # a full disk gives no name, the others that of the partial file
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

@@ -54,19 +54,29 @@ class SweepFolder:
 
     @property
     def info(self) -> dict[str, Any]:
-        return files.read_json(self.path / "sweep.json") or {}
+        content = files.read_json(self.path / "sweep.json")
+        return content if isinstance(content, dict) else {}
 
     def read_runs(self, with_old: bool = False) -> list[Run]:
         """The runs that the grid asks for; ``with_old`` adds those that an earlier version of it asked for."""
-        return [Run(**record) for record in self._records() if record.pop("in_grid", True) or with_old]
+        records, _ = self.read_records()
+        return [Run.from_record(record) for record in records if record.get("in_grid", True) or with_old]
 
-    def _records(self) -> Iterator[dict[str, Any]]:
+    def read_records(self) -> tuple[list[dict[str, Any]], int]:
+        """The lines of ``runs.jsonl``, and how many of them are damaged and left out."""
         try:
-            text = (self.path / "runs.jsonl").read_text(encoding="utf-8")
+            lines = (self.path / "runs.jsonl").read_bytes().splitlines()
         except FileNotFoundError:
-            return
-        for line in text.splitlines():
-            yield json.loads(line)
+            return [], 0
+        records = []
+        for line in lines:
+            try:
+                record = json.loads(line)
+                Run.from_record(record)
+            except (ValueError, TypeError, KeyError):
+                continue
+            records.append(record)
+        return records, len(lines) - len(records)
 
     def write(self, plan: Plan, command: list[str]) -> int:
         """Records what is asked for, keeping started runs of an earlier grid; returns how many of those there are."""
@@ -75,7 +85,7 @@ class SweepFolder:
             asked = {run.run_id for run in plan.runs}
             old = [
                 {**record, "in_grid": False}
-                for record in self._records()
+                for record in self.read_records()[0]
                 if record["run_id"] not in asked and self.run_dir(record["run_id"]).exists()
             ]
             lines = [json.dumps(record) for record in [*(run.record() for run in plan.runs), *old]]

@@ -12,11 +12,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lcat_run.errors import UserError, nearest
+from lcat_run.identity import counts
 from lcat_run.lookup import find_yaml
 from lcat_run.models import BASELINES, MODELS
+from lcat_run.sweep.strict_yaml import check_plain, read_yaml
 
 Settings = dict[str, Any]
 
@@ -36,7 +36,9 @@ _FIELDS = (
     "description",
 )
 _INCLUDE_FIELDS = ("models", "axes", "seeds", "set")
-_METRIC = re.compile(r"(train|val|test)\.\w+")
+_METRIC = re.compile(r"val\.\w+")
+#: More than anybody wants, but fewer than a seed that was meant as the only one, such as 20240131.
+_MAX_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid file, with presets filled in and all keys flat."""
+    """A grid file, with presets filled in and all keys flat; ``where`` is where its settings come from, in words."""
 
     name: str
     base: str | None
@@ -79,6 +81,7 @@ class Grid:
     override: tuple[Rule, ...]
     exclude: tuple[Settings, ...]
     source: str
+    where: str
     document: dict[str, Any]
 
     @property
@@ -101,16 +104,13 @@ def find_config(name: str, grid: Path) -> Path:
 
 def read_grid(path: Path, overrides: Mapping[str, Any] | None = None) -> Grid:
     """Reads a grid; ``overrides`` (flat key → value, of a command line) replace what the grid sets for all or some runs."""
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"the grid {path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    document = read_yaml(path)
     return parse_grid(document, str(path), dict(overrides or {}), default_name=path.stem)
 
 
 def parse_grid(document: Any, source: str, overrides: Settings, default_name: str = "sweep") -> Grid:
+    check_plain(document, source)
+    check_plain(overrides, "the command line")
     document = _mapping(document, "a grid", source)
     _check_fields(document, _FIELDS, source)
     name = document.get("name", default_name)
@@ -120,13 +120,24 @@ def parse_grid(document: Any, source: str, overrides: Settings, default_name: st
     if base is not None and not isinstance(base, str):
         raise UserError(f"`base` in {source} must name a configuration file, got {base!r}")
 
-    common = flatten(_mapping(document.get("set") or {}, "`set`", source))
+    common = _settings(document.get("set") or {}, "`set`", source)
+    seeds_source = "the command line" if "seeds" in overrides else source
     if "seeds" in overrides:
         document = {**document, "seeds": overrides.pop("seeds")}
+        # Said of all runs, so also of those that an `include` gives other seeds.
+        includes = [
+            {k: v for k, v in entry.items() if k != "seeds"} if isinstance(entry, Mapping) else entry
+            for entry in _sequence(document.get("include") or [], "`include`", source)
+        ]
+        document = {**document, "include": includes}
+    if "seed" in overrides:
+        raise UserError(f"`seeds` gives every run its seed: write seeds '[{overrides['seed']}]' on the command line")
+    overrides = flatten(overrides, "the command line")
     models = _models(document.get("models"), source)
     axes = _axes(document.get("axes") or {}, source)
-    seeds = _seeds(document.get("seeds", 1), source)
+    seeds = _seeds(document.get("seeds", 1), seeds_source)
     axes = _apply_overrides(models, axes, common, overrides, source)
+    _check_models_against_axes(models, axes, source)
     blocks = [Block(models, axes, seeds, common)]
     for number, entry in enumerate(_sequence(document.get("include") or [], "`include`", source)):
         blocks.append(_include(entry, blocks[0], f"include[{number}] in {source}", overrides))
@@ -147,51 +158,69 @@ def parse_grid(document: Any, source: str, overrides: Settings, default_name: st
         override=rules,
         exclude=tuple(_condition(c, source) for c in _sequence(document.get("exclude") or [], "`exclude`", source)),
         source=source,
+        where=f"{source} or on the command line" if overrides else source,
         document={key: value for key, value in normal.items() if value not in (None, {}, [])},
     )
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> Settings:
+def flatten(tree: Mapping[str, Any], source: str) -> Settings:
     """``{"optim": {"base_lr": 0.01}}`` → ``{"optim.base_lr": 0.01}``; keys that are flat already stay so."""
     flat: Settings = {}
     for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
+        below = flatten(value, source) if isinstance(value, Mapping) else {"": value}
+        for rest, item in below.items():
+            complete = f"{key}.{rest}" if rest else str(key)
+            if complete in flat:
+                raise UserError(f"{complete!r} comes twice in {source}, in one piece and nested")
+            flat[complete] = item
+    return flat
+
+
+def _settings(entry: Any, what: str, source: str) -> Settings:
+    """Flat settings; the seed is none of them."""
+    flat = flatten(_mapping(entry, what, source), source)
+    if "seed" in flat:
+        raise UserError(
+            f"{what} in {source} sets `seed`, but `seeds` gives every run its seed: use `seeds: [{flat['seed']}]`"
+        )
     return flat
 
 
 def _models(entry: Any, source: str) -> dict[str, Settings]:
     if isinstance(entry, Sequence) and not isinstance(entry, str):
-        entry = dict.fromkeys(entry)
+        names = [str(name) for name in entry]
+        twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+        if twice is not None:
+            raise UserError(f"`models` in {source} has {twice!r} twice")
+        entry = dict.fromkeys(names)
     if not isinstance(entry, Mapping) or not entry:
         raise UserError(f"`models` in {source} must list models of the paper or map names to settings, got {entry!r}")
     models = {}
-    for name, settings in entry.items():
+    for name, settings in _mapping(entry, "`models`", source).items():
         if settings is None and name not in MODELS:
             raise UserError(f"unknown model {name!r} in {source}{nearest(name, MODELS)} (known: {', '.join(MODELS)})")
-        models[str(name)] = dict(
-            MODELS[name] if settings is None else flatten(_mapping(settings, f"model {name!r}", source))
-        )
+        preset = MODELS[name] if name in MODELS and settings in (None, {}) else None
+        models[name] = _settings(settings, f"model {name!r}", source) if preset is None else dict(preset)
     return models
 
 
 def _axes(entry: Any, source: str) -> tuple[Axis, ...]:
     axes = []
-    for name, values in flatten(_mapping(entry, "`axes`", source)).items():
+    for name, values in flatten(_mapping(entry, "`axes`", source), source).items():
         if not isinstance(values, Sequence) or isinstance(values, str) or not values:
             raise UserError(f"the axis {name!r} in {source} must be a list of at least one value, got {values!r}")
         linked = [isinstance(value, Mapping) for value in values]
         if any(linked) and not all(linked):
             raise UserError(f"the axis {name!r} in {source} mixes mappings (linked keys) with plain values")
-        points = tuple(flatten(value) if linked[0] else {name: value} for value in values)
+        points = tuple(flatten(value, source) if linked[0] else {name: value} for value in values)
         if linked[0] and len({frozenset(point) for point in points}) > 1:
             raise UserError(f"the values of the linked axis {name!r} in {source} must all set the same keys")
         for number, point in enumerate(points):
             if point in points[:number]:
                 raise UserError(f"the axis {name!r} in {source} has the value {values[number]!r} twice")
         axes.append(Axis(name, points))
+        if not any(map(counts, axes[-1].keys)):
+            raise UserError(f"the axis {name!r} in {source} changes nothing that a run computes, so it makes no runs")
     seen: dict[str, str] = {}
     for axis in axes:
         for key in axis.keys:
@@ -205,6 +234,10 @@ def _axes(entry: Any, source: str) -> tuple[Axis, ...]:
 
 def _seeds(entry: Any, source: str) -> tuple[int, ...]:
     if isinstance(entry, int) and not isinstance(entry, bool) and entry > 0:
+        if entry > _MAX_SEEDS:
+            raise UserError(
+                f"`seeds` in {source} must be at most {_MAX_SEEDS}, got {entry}; the one seed {entry} is [{entry}]"
+            )
         return tuple(range(entry))
     if isinstance(entry, Sequence) and not isinstance(entry, str) and entry:
         whole = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in entry)
@@ -236,18 +269,28 @@ def _apply_overrides(
     return tuple(kept)
 
 
+def _check_models_against_axes(models: Mapping[str, Settings], axes: Sequence[Axis], source: str) -> None:
+    """A model that an axis changes would be another model under its name."""
+    for name, settings in models.items():
+        for axis in axes:
+            clash = sorted(axis.keys & settings.keys())
+            if clash:
+                raise UserError(f"{clash[0]!r} is set by the model {name!r} and by the axis {axis.name!r} of {source}")
+
+
 def _include(entry: Any, first: Block, where: str, overrides: Settings) -> Block:
     """A further product; what it does not say is taken from the grid itself, but for the axes."""
     entry = _mapping(entry, "an entry", where)
     _check_fields(entry, _INCLUDE_FIELDS, where)
     names = entry.get("models")
-    if isinstance(names, Sequence) and not isinstance(names, str) and all(name in first.models for name in names):
+    if names and isinstance(names, list) and all(isinstance(name, str) and name in first.models for name in names):
         models = {name: first.models[name] for name in names}
     else:
         models = first.models if names is None else _models(names, where)
     seeds = first.seeds if entry.get("seeds") is None else _seeds(entry["seeds"], where)
-    common = {**first.set, **flatten(_mapping(entry.get("set") or {}, "`set`", where))}
-    axes = _apply_overrides(models, _axes(entry.get("axes") or {}, where), common, dict(overrides), where)
+    common = {**first.set, **_settings(entry.get("set") or {}, "`set`", where)}
+    axes = _apply_overrides(models, _axes(entry.get("axes") or {}, where), common, overrides, where)
+    _check_models_against_axes(models, axes, where)
     return Block(models, axes, seeds, common)
 
 
@@ -256,11 +299,14 @@ def _rule(entry: Any, source: str) -> Rule:
     _check_fields(entry, ("when", "set"), f"`override` in {source}")
     if not entry.get("when") or not entry.get("set"):
         raise UserError(f"an entry of `override` in {source} needs both `when` and `set`, got {dict(entry)!r}")
-    return Rule(_condition(entry["when"], source), flatten(_mapping(entry["set"], "`set`", source)))
+    when = _condition(entry["when"], source)
+    if "seed" in when:
+        raise UserError(f"`when` of an `override` in {source} names `seed`, but a rule holds for all seeds alike")
+    return Rule(when, _settings(entry["set"], "`set` of an `override`", source))
 
 
 def _condition(entry: Any, source: str) -> Settings:
-    return flatten(_mapping(entry, "a condition of `override` or `exclude`", source))
+    return flatten(_mapping(entry, "a condition of `override` or `exclude`", source), source)
 
 
 def _analysis_fields(
@@ -270,20 +316,25 @@ def _analysis_fields(
     known = {key for axis in axes for key in (axis.name, *axis.keys)}
     select = _mapping(document.get("select") or {}, "`select`", source)
     _check_fields(select, ("over", "by"), f"`select` in {source}")
-    for key in [*_sequence(select.get("over") or [], "`select.over`", source), *(document.get("match") or [])]:
-        if key not in known and key not in flatten(_mapping(document.get("axes") or {}, "`axes`", source)):
+    over = _sequence(select.get("over") or [], "`select.over`", source)
+    match = _sequence(document.get("match") or [], "`match`", source)
+    declared = flatten(_mapping(document.get("axes") or {}, "`axes`", source), source)
+    for key in map(str, [*over, *match]):
+        if key not in known and key not in declared:
             raise UserError(f"`select` or `match` in {source} names {key!r}, which is no axis{nearest(key, known)}")
     if select and not _METRIC.fullmatch(str(select.get("by", "val.accuracy"))):
-        raise UserError(f"`select.by` in {source} must be a metric such as val.accuracy, got {select['by']!r}")
+        raise UserError(
+            f"`select.by` in {source} must be a validation metric such as val.accuracy, got {select['by']!r}"
+        )
     compare = document.get("compare")
     if compare is None:
         compare = {model: BASELINES[model] for model in models if BASELINES.get(model) in models}
-    for name in [name for pair in _mapping(compare, "`compare`", source).items() for name in pair]:
+    for name in [str(name) for pair in _mapping(compare, "`compare`", source).items() for name in pair]:
         if name not in models:
             raise UserError(f"`compare` in {source} names {name!r}, which is no model of it{nearest(name, models)}")
     if select:
-        select = {**select, "over": [key for key in select.get("over") or [] if key in known]}
-    return {"select": dict(select), "compare": dict(compare), "match": list(document.get("match") or [])}
+        select = {**select, "over": [key for key in over if key in known]}
+    return {"select": dict(select), "compare": dict(compare), "match": list(match)}
 
 
 def _axis_values(axis: Axis) -> list[Any]:
@@ -293,7 +344,7 @@ def _axis_values(axis: Axis) -> list[Any]:
 
 def _mapping(value: Any, what: str, source: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise UserError(f"{what} in {source} must be a mapping of keys to values, got {value!r}")
+        raise UserError(f"{what} in {source} must be a mapping of keys to values, got {value!r:.200}")
     return {str(key): item for key, item in value.items()}
 
 

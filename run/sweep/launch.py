@@ -42,17 +42,26 @@ class Launch:
     retry_failed: bool = False
 
     def plan(self, worker: Worker) -> Plan:
-        return make_plan(read_grid(find_yaml(self.grid, "lcat_grids"), self.overrides), worker)
+        """The runs of the grid; remarks are told on standard error."""
+        plan = make_plan(read_grid(find_yaml(self.grid, "lcat_grids"), self.overrides), worker)
+        for note in plan.notes if not self.overrides else []:  # which may well leave rules without a run
+            print(f"note: {note}", file=sys.stderr)
+        return plan
 
     def folder(self, plan: Plan) -> SweepFolder:
         out_dir = plan.common.get("out_dir") or plan.defaults.get("out_dir") or DEFAULT_RESULTS
         return SweepFolder(Path(out_dir) / plan.grid.name)
 
+    def chosen(self, plan: Plan) -> list[Run]:
+        """The runs that ``only`` names."""
+        return plan.select(self.only) if self.only else plan.runs
+
     def to_do(self, plan: Plan, snapshot: Snapshot) -> list[Run]:
         """The runs to start: chosen by ``only``, neither done nor, unless they are to be retried, failed."""
-        chosen = plan.select(self.only) if self.only else plan.runs
         skipped = {"done"} if self.retry_failed else {"done", "failed"}
-        return longest_first(plan, [run for run in chosen if snapshot.states[run.run_id].state not in skipped])
+        return longest_first(
+            plan, [run for run in self.chosen(plan) if snapshot.states[run.run_id].state not in skipped]
+        )
 
     def workers_and_threads(self, cores: int) -> tuple[int, int]:
         """How many workers, of how many threads each; together no more than ``cores`` unless both are given."""
@@ -121,8 +130,9 @@ def describe(plan: Plan, runs: Sequence[Run], snapshot: Snapshot, workers: int) 
     settings = first_run.settings(plan.common)
     lines += ["", f"{len(runs)} to start, first {first_run.run_id}:"]
     lines += [f"  {key}: {value}" for key, value in sorted(settings.items())]
-    seconds = guess_seconds(plan, runs, snapshot)
-    lines += ["", f"roughly {duration_text(seconds / max(workers, 1))} with {workers} workers"]
+    workers = min(workers, len(runs))
+    seconds = guess_seconds(plan, runs, snapshot) / workers
+    lines += ["", f"roughly {duration_text(seconds)} with {workers} worker{'s' if workers > 1 else ''}"]
     return "\n".join(lines)
 
 
@@ -154,12 +164,14 @@ def prepare_datasets(plan: Plan, runs: Sequence[Run], worker: Worker) -> None:
         )
 
 
-def run_locally(launch: Launch, plan: Plan, folder: SweepFolder, runs: Sequence[Run], worker: Worker) -> Outcome:
+def run_locally(
+    launch: Launch, plan: Plan, folder: SweepFolder, runs: Sequence[Run], snapshot: Snapshot, worker: Worker
+) -> Outcome:
     """Makes the runs on this machine until all are done, or the user stops it."""
     jobs, threads = launch.workers_and_threads(available_cores())
-    chosen = plan.select(launch.only) if launch.only else plan.runs
+    chosen = launch.chosen(plan)
     costs = {run.run_id: cost(plan, run) for run in runs}
-    progress = Progress(len(chosen), len(chosen) - len(runs), costs)
+    progress = Progress(len(chosen), snapshot.counts(chosen)["done"], costs)
     engine = LocalEngine(folder, plan.common, runs, jobs, threads, progress, first_worker=worker)
     try:
         with folder.launcher(), _stop_on_signals(engine):

@@ -10,6 +10,7 @@ from typing import TextIO
 from tqdm import tqdm
 
 from lcat_run.sweep.cost import duration_text
+from lcat_run.terminal import can_show_bar
 
 _LINE_SECONDS = 15.0
 
@@ -28,7 +29,7 @@ class Progress:
         self._started = time.monotonic()
         self._last_line = self._started
         self._bar = None
-        if self._file.isatty():
+        if can_show_bar(self._file):
             layout = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
             self._bar = tqdm(total=total, initial=done_before, file=self._file, bar_format=layout, dynamic_ncols=True)
 

@@ -50,7 +50,7 @@ class Submission:
     @classmethod
     def read(cls, path: Path) -> Submission | None:
         content = files.read_json(path)
-        if not isinstance(content, dict) or "tasks" not in content:
+        if not isinstance(content, dict) or not {"token", "tasks"} <= content.keys():
             return None
         known = {key: content[key] for key in ("token", "tasks", "job", "closed", "submitted") if key in content}
         return cls(path=path, **known)
@@ -161,8 +161,12 @@ class _Vanished:
         return now - self._seen[run_id] >= SECONDS_UNTIL_LOST
 
     def save(self) -> None:
-        if self._seen != self._first:
+        if self._seen == self._first:
+            return
+        try:
             files.write_json(self._path, self._seen, indent=None)
+        except OSError:  # a full or read-only disk: nothing is called lost
+            return
 
 
 def find_orphans(folder: SweepFolder, tasks: list[QueuedTask], sweep: str) -> list[tuple[Submission, str | None]]:

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -112,6 +113,8 @@ class SlurmEngine:
     """Submits the runs of a sweep."""
 
     def __init__(self, folder: SweepFolder, name: str, resources: Resources, threads: int | None = None):
+        if find_spec("submitit") is None:
+            raise UserError("--engine slurm needs submitit: pip install 'graphgym-lcat[slurm]'")
         self._folder = folder
         self._name = name
         self._resources = resources
@@ -150,16 +153,19 @@ class SlurmEngine:
         return SlurmTask(str(self._folder.path.absolute()), dict(common), records, self._jobs, self._threads, kept)
 
     def _executor(self, folder: Path, token: str):
-        try:
-            import submitit
-        except ImportError as error:
-            raise UserError("--engine slurm needs submitit: pip install 'graphgym-lcat[slurm]'") from error
+        import submitit
+
         try:
             executor = submitit.SlurmExecutor(folder=folder.absolute(), max_num_timeout=_MANY_REQUEUES)
         except RuntimeError as error:
             raise UserError("--engine slurm needs SLURM's commands, and there is no srun on this machine") from error
         executor.update_parameters(**self._resources.parameters(job_name(self._name, token)))
         return executor
+
+    def parallel_runs(self, runs: Sequence[Run]) -> int:
+        """How many of the runs can be made at once, if the cluster has room."""
+        tasks = -(-len(runs) // self._resources.runs_per_task)
+        return min(tasks, self._resources.array_parallelism) * self._jobs
 
     def preview(self, runs: Sequence[Run]) -> str:
         """The text for sbatch, and what SLURM thinks of it; nothing is submitted or written to the sweep."""

@@ -42,7 +42,7 @@ class SlurmTask:
         from lcat_run.sweep.plan import Run
 
         os.environ.update(self.environment)
-        runs = [Run(**record) for record in self.runs]
+        runs = [Run.from_record(record) for record in self.runs]
         self._engine = LocalEngine(
             SweepFolder(Path(self.folder)),
             self.common,

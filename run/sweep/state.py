@@ -30,7 +30,6 @@ class RunState:
     state: str
     detail: str = ""
     seconds: float | None = None
-    finished: float | None = None
 
 
 @dataclass
@@ -40,8 +39,10 @@ class Snapshot:
     states: dict[str, RunState]
     complaints: list[str] = field(default_factory=list)
 
-    def counts(self) -> Counter[str]:
-        return Counter(state.state for state in self.states.values())
+    def counts(self, runs: Iterable[Run] | None = None) -> Counter[str]:
+        """How many of ``runs`` (default: of all) are in each state."""
+        run_ids = self.states if runs is None else [run.run_id for run in runs]
+        return Counter(self.states[run_id].state for run_id in run_ids)
 
     def of(self, *names: str) -> list[str]:
         return [run_id for run_id, state in self.states.items() if state.state in names]
@@ -65,7 +66,12 @@ def scan(folder: SweepFolder, runs: Iterable[Run], queue: Mapping[str, RunState]
             state = waiting
         snapshot.states[run.run_id] = state
     index.save()
-    known = {run.run_id for run in folder.read_runs(with_old=True)} | set(snapshot.states)
+    records, damaged = folder.read_records()
+    if damaged:
+        snapshot.complaints.append(
+            f"{folder.path / 'runs.jsonl'} has damaged lines ({damaged}); the same `lcat sweep` command writes it anew"
+        )
+    known = {record["run_id"] for record in records} | set(snapshot.states)
     strangers = sorted(entry for entry in entries if entry not in known and not entry.startswith("."))
     if strangers:
         snapshot.complaints.append(
@@ -128,7 +134,7 @@ def _unfinished(run_dir: Path) -> RunState:
         return RunState("running", _owner_text(claim))
     left = claim.get("left")
     failure = files.read_json(run_dir / "failed.json")
-    if left in (None, "failed") and isinstance(failure, dict):
+    if left in (None, "failed") and isinstance(failure, dict) and not _is_older(run_dir / "failed.json", claim):
         error = str(failure.get("error", "no error text"))
         return RunState("killed" if NO_SPACE in error else "failed", error)
     if left == "failed":
@@ -140,6 +146,11 @@ def _unfinished(run_dir: Path) -> RunState:
     if claim.get("owner"):
         return RunState("killed", f"its launcher died: {_owner_text(claim)}")
     return RunState("missing")
+
+
+def _is_older(failure: Path, claim: Mapping[str, Any]) -> bool:
+    """Whether the run failed before the attempt that the claim is about, which then ended in another way."""
+    return failure.stat().st_mtime < claim.get("since", 0)
 
 
 def _owner_text(claim: Mapping[str, Any]) -> str:
@@ -162,12 +173,12 @@ class _Index:
         entry = self._done.get(run_id)
         if not isinstance(entry, list) or entry[:2] != [stat.st_mtime_ns, stat.st_size] or len(entry) != 3:
             return None
-        return RunState("done", seconds=entry[2], finished=stat.st_mtime)
+        return RunState("done", seconds=entry[2])
 
     def put(self, run_id: str, stat: os.stat_result, seconds: float | None) -> RunState:
         self._done[run_id] = [stat.st_mtime_ns, stat.st_size, seconds]
         self._changed = True
-        return RunState("done", seconds=seconds, finished=stat.st_mtime)
+        return RunState("done", seconds=seconds)
 
     def save(self) -> None:
         if not self._changed:

@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ class WorkerDied(Exception):
     def __init__(self, status: int | None, last_words: str = ""):
         super().__init__(describe_status(status) + (f"; its last words: {last_words}" if last_words else ""))
         self.status = status
-        self.last_words = last_words
 
 
 def describe_status(status: int | None) -> str:
@@ -85,31 +84,20 @@ class Worker:
         """Downloads and processes a dataset unless that was done; its size."""
         return self.ask({"op": "prepare", "settings": settings})
 
-    def run(self, request: dict[str, Any], progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
-        """Makes one run and returns the worker's last word on it."""
+    def run(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Makes one run and returns how it went."""
+        return self.ask({"op": "run", "threads": self.threads, **request})
 
-        def report(event: dict[str, Any]) -> None:
-            if progress is not None and event.get("event") == "progress":
-                progress(int(event["epoch"]), int(event["max_epoch"]))
-
-        return self.ask({"op": "run", "threads": self.threads, **request}, report)
-
-    def ask(self, request: dict[str, Any], event: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError):
             raise self._death() from None
-        for line in self._process.stdout:
-            try:
-                reply = json.loads(line)
-            except ValueError:
-                break  # a line cut off by the death of its writer
-            if "event" not in reply:
-                return reply
-            if event is not None:
-                event(reply)
-        raise self._death()
+        try:
+            return json.loads(self._process.stdout.readline())
+        except ValueError:  # nothing, or a line cut off by the death of its writer
+            raise self._death() from None
 
     def _death(self) -> WorkerDied:
         try:

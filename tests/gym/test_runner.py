@@ -176,6 +176,21 @@ def test_a_loss_that_is_no_number_fails_the_run_and_keeps_the_checkpoint(tmp_pat
     assert is_done(run.run_dir)
 
 
+@pytest.mark.parametrize("damage", ["[1]", '{"attempts": "two"}', "{"])
+def test_a_damaged_record_of_a_failure_does_not_hide_the_next_one(tmp_path, small, damage):
+    run = make_run(tmp_path, small)
+    run.run_dir.mkdir(parents=True)
+    (run.run_dir / "failed.json").write_text(damage)
+
+    def fail(_):
+        raise ValueError("asked to fail")
+
+    with pytest.raises(ValueError, match="asked to fail"):
+        execute(run, fail)
+    failure = json.loads((run.run_dir / "failed.json").read_text())
+    assert (failure["error"], failure["attempts"]) == ("ValueError: asked to fail", 1)
+
+
 def test_a_truncated_result_is_no_result(tmp_path, small):
     run = make_run(tmp_path, small)
     execute(run)

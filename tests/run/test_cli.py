@@ -1,6 +1,9 @@
+import fcntl
 import os
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ from lcat_run import cli
 from lcat_run.errors import UserError
 from lcat_run.lookup import find_yaml
 from lcat_run.models import BASELINES, MODELS, model_name
-from lcat_run.terminal import _spell_character
+from lcat_run.terminal import _spell_character, can_show_bar
 
 DEFAULTS = {"lcat.score": "gat", "lcat.lambda1": None, "lcat.lambda2": None}
 
@@ -32,6 +35,12 @@ def test_no_command_is_a_mistake(capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main([])
     assert stop.value.code == 2
+
+
+def test_a_sweep_without_a_grid_is_told_only_that(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["sweep", "--dry-run"])
+    assert capsys.readouterr().err.endswith("the following arguments are required: GRID\n")
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -138,6 +147,15 @@ def test_an_error_with_symbols_reaches_a_terminal_without_unicode(tmp_path):
     done = lcat("run", "--cfg", "λ±.yaml", env={**os.environ, **WITHOUT_UNICODE}, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("lcat run: ") and "Traceback" not in done.stderr
+
+
+def test_a_terminal_of_unknown_size_shows_no_bar():
+    terminal, slave = os.openpty()
+    with open(slave, "w") as stream:
+        assert not can_show_bar(stream)
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        assert can_show_bar(stream)
+    os.close(terminal)
 
 
 def test_every_symbol_that_our_code_prints_has_a_spelling():

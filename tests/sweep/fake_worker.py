@@ -76,7 +76,6 @@ def run(request, send):
         time.sleep(0.01)
         epoch += 1
         write(checkpoint, str(epoch))
-        send({"event": "progress", "epoch": epoch, "max_epoch": settings["optim.max_epoch"]})
         if paused:
             send({"ok": False, "status": "paused"})
             sys.exit(75)

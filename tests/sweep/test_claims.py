@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from lcat_run.sweep.claims import Claim, inspect
 from lcat_run.sweep.process import Process
 
@@ -63,8 +65,10 @@ def test_a_worker_that_outlives_its_launcher_still_has_the_run(tmp_path):
     Claim.take(tmp_path).release("done")
 
 
-def test_a_damaged_claim_file_is_no_obstacle(tmp_path):
-    (tmp_path / "claim.json").write_text('{"owner": {"pi')
+@pytest.mark.parametrize("content", ['{"owner": {"pi', "[1]", '{"owner": "me"}', '{"left": "failed", "at": "noon"}'])
+def test_a_damaged_claim_file_is_no_obstacle(tmp_path, content):
+    (tmp_path / "claim.json").write_text(content)
+    assert inspect(tmp_path) == (False, {})
     Claim.take(tmp_path).release("done")
 
 

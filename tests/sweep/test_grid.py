@@ -1,8 +1,10 @@
+from datetime import date
+
 import pytest
 
 from lcat_run.errors import UserError
 from lcat_run.models import MODELS
-from lcat_run.sweep.grid import find_config, parse_grid
+from lcat_run.sweep.grid import find_config, parse_grid, read_grid
 
 
 def parse(overrides=None, **document):
@@ -83,12 +85,73 @@ def test_the_recorded_grid_is_a_grid_again():
         ({"override": [{"when": {"model": "gcn"}}]}, "needs both `when` and `set`"),
         ({"include": [{"axis": {}}]}, "did you mean 'axes'"),
         ({"exclude": {"model": "gcn"}}, "`exclude` in g.yaml must be a list"),
+        ({"match": "lcat.heads"}, "`match` in g.yaml must be a list"),
+        ({"match": 3}, "`match` in g.yaml must be a list"),
+        ({"select": {"over": [{"a": 1}]}}, "which is no axis"),
+        ({"axes": {"a": [1]}, "select": {"over": ["a"], "by": "test.accuracy"}}, "validation metric"),
+        ({"compare": {"gcn": ["gat"]}}, "no model of it"),
+        ({"models": [["gcn"]]}, "unknown model"),
+        ({"models": {"gcn": 0}}, "model 'gcn' in g.yaml must be a mapping"),
+        ({"models": ["gcn", "gcn"]}, "has 'gcn' twice"),
+        ({"include": [{"models": []}]}, "`models` in include[0] in g.yaml must"),
+        ({"set": {"seed": 5}}, "use `seeds: [5]`"),
+        ({"models": {"own": {"seed": 5}}}, "use `seeds: [5]`"),
+        ({"override": [{"when": {"model": "gcn"}, "set": {"seed": 5}}]}, "use `seeds: [5]`"),
+        ({"override": [{"when": {"seed": 0}, "set": {"lcat.heads": 2}}]}, "holds for all seeds"),
+        ({"seeds": 20240131}, "the one seed 20240131 is [20240131]"),
+        ({"axes": {"optim.base_lr": [float("nan")]}}, "expected text, a number, true, false or null"),
+        ({"axes": {"optim.base_lr": [date(2024, 1, 31)]}}, "in g.yaml, axes, optim.base_lr"),
+        ({"axes": {"optim.base_lr": [1], "optim": {"base_lr": [2]}}}, "'optim.base_lr' comes twice in g.yaml"),
+        ({"axes": {"lcat.lambda1": [0, 1]}}, "set by the model 'gcn' and by the axis 'lcat.lambda1'"),
+        ({"axes": {"num_threads": [1, 2]}}, "changes nothing that a run computes"),
     ],
 )
 def test_a_mistake_is_told_in_one_message(document, message):
     with pytest.raises(UserError) as error:
         parse(**document)
     assert message in str(error.value)
+
+
+def test_a_key_that_comes_twice_is_an_error(tmp_path):
+    path = tmp_path / "grid.yaml"
+    path.write_text("models: [gcn]\naxes:\n  lcat.heads: [1]\n  lcat.heads: [2]\n")
+    with pytest.raises(UserError, match=r"'lcat.heads' comes twice .* line 4"):
+        read_grid(path)
+
+
+def test_a_merged_mapping_may_be_replaced_key_by_key(tmp_path):
+    path = tmp_path / "grid.yaml"
+    path.write_text("models:\n  a: &a {lcat.heads: 1, gnn.act: elu}\n  b: {<<: *a, lcat.heads: 2}\n")
+    assert read_grid(path).models["b"] == {"lcat.heads": 2, "gnn.act": "elu"}
+
+
+def test_a_grid_that_contains_itself_is_an_error(tmp_path):
+    path = tmp_path / "grid.yaml"
+    path.write_text("models: [gcn]\naxes: {lcat.heads: &a [*a]}\n")
+    with pytest.raises(UserError, match=r"grid\.yaml contains itself"):
+        read_grid(path)
+
+
+def test_an_empty_mapping_is_the_model_of_the_paper_too():
+    assert parse(models={"gcn": {}}).models == parse(models=["gcn"]).models
+
+
+def test_settings_of_the_command_line_may_be_nested():
+    assert parse({"optim": {"base_lr": 0.1}}).blocks[0].set == {"optim.base_lr": 0.1}
+
+
+def test_seeds_of_the_command_line_hold_for_included_products():
+    grid = parse({"seeds": 2}, include=[{"axes": {"lcat.heads": [8]}, "seeds": [7]}])
+    assert [block.seeds for block in grid.blocks] == [(0, 1), (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"), [({"seed": 5}, r"seeds '\[5\]'"), ({"seeds": "x"}, "the command line")]
+)
+def test_a_mistake_on_the_command_line_is_not_blamed_on_the_grid(overrides, message):
+    with pytest.raises(UserError, match=message) as error:
+        parse(overrides)
+    assert "g.yaml" not in str(error.value)
 
 
 def test_a_setting_that_makes_a_model_cannot_be_set_for_all():
@@ -104,6 +167,12 @@ def test_a_key_of_a_linked_axis_cannot_be_set_on_the_command_line():
 def test_a_grid_must_be_a_mapping():
     with pytest.raises(UserError, match=r"a grid in g\.yaml must be a mapping"):
         parse_grid(["gcn"], "g.yaml", {})
+
+
+def test_a_file_that_is_no_grid_is_not_quoted_whole():
+    with pytest.raises(UserError) as error:
+        parse_grid("some other text " * 1000, "g.yaml", {})
+    assert len(str(error.value)) < 300
 
 
 def test_a_base_is_looked_for_beside_the_grid_first(tmp_path):

@@ -34,6 +34,7 @@ def plan_of(worker):
 def test_every_grid_can_start(path, worker):
     plan = make_plan(read_grid(path), worker)
     assert len({run.run_id for run in plan.runs}) == len(plan.runs) > 0
+    assert not plan.notes
 
 
 def test_the_demo_has_eight_models_six_degrees_and_five_seeds(plan_of):

@@ -1,5 +1,6 @@
 """`lcat sweep` on one machine, from the outside, with the fake worker."""
 
+import errno
 import json
 import os
 import signal
@@ -7,6 +8,8 @@ import time
 
 import pytest
 
+from lcat_run import cli
+from lcat_run.sweep import launch
 from lcat_run.sweep.launch import Launch
 
 pytestmark = pytest.mark.slow
@@ -89,6 +92,40 @@ def test_a_run_that_fails_is_told_and_not_repeated_until_asked(sandbox, capsys):
     assert len(failed.read_text().splitlines()) == 2
 
 
+def test_runs_that_failed_earlier_are_neither_counted_as_done_nor_forgotten(sandbox, capsys):
+    sandbox.write_grid("{name: small, models: {a: {gnn.act: fail}, b: {lcat.heads: 2}}}")
+    sandbox.sweep()
+    sandbox.write_grid("{name: small, models: {a: {gnn.act: fail}, b: {lcat.heads: 2}, c: {lcat.heads: 4}}}")
+    capsys.readouterr()
+    assert sandbox.sweep() == 1
+    assert "1 more that failed in an earlier launch were left out" in capsys.readouterr().out
+    assert sandbox.sweep("--only", "model=b,model=c") == 0
+    assert "nothing to do: 2 done, 0 failed" in capsys.readouterr().out
+
+
+def test_the_bar_starts_at_what_is_done(sandbox, monkeypatch):
+    started = []
+    monkeypatch.setattr(launch.Progress, "__init__", lambda _, *arguments: started.append(arguments[:2]))
+    sandbox.write_grid("{name: small, models: {a: {gnn.act: fail}, b: {lcat.heads: 2}, c: {lcat.heads: 4}}}")
+    for name in ("finished", "tick", "say", "close"):
+        monkeypatch.setattr(launch.Progress, name, lambda *_: None)
+    sandbox.sweep("--only", "model=a,model=b")
+    sandbox.sweep()
+    assert started == [(2, 0), (3, 1)]
+
+
+def test_an_estimate_counts_no_more_workers_than_runs(sandbox, capsys):
+    sandbox.sweep("--dry-run", "-j", "64", "--only", "seed=0")
+    assert "with 4 workers" in capsys.readouterr().out
+
+
+def test_a_name_that_is_not_text_is_no_obstacle(sandbox):
+    name = os.fsdecode(b"gr\xefd.yaml")
+    (sandbox.path / name).write_bytes((sandbox.path / "grid.yaml").read_bytes())
+    assert cli.main(["sweep", name]) == 0
+    assert sandbox.folder.info["source"] == name
+
+
 def test_a_missing_dataset_stops_the_sweep_before_a_run_starts(sandbox, capsys):
     sandbox.write_grid("{name: small, models: [gcn], axes: {dataset.name: [Cora, Missing]}}")
     assert sandbox.sweep() == 2
@@ -144,6 +181,15 @@ def test_a_file_in_the_place_of_a_run_does_not_stop_the_others(sandbox, capsys):
     sandbox.sweep()
     assert len(sandbox.results()) == 7
     assert "should be the folder of a run but is a file" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_at_the_start_is_one_message_with_the_file(sandbox, capsys, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert sandbox.sweep() == 2
+    assert capsys.readouterr().err == "lcat sweep: results/small/runs.jsonl: No space left on device\n"
 
 
 def test_a_full_disk_stops_the_sweep_with_a_message(sandbox, capsys):

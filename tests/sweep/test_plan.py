@@ -110,6 +110,26 @@ def test_a_condition_on_a_model_that_is_not_there_is_an_error():
         plan(exclude=[{"model": "gnc"}])
 
 
+def test_a_condition_reads_numbers_as_settings_do():
+    made = plan(axes={"optim.base_lr": ["1e-3", "1e-2"]}, exclude=[{"optim.base_lr": "1e-3"}])
+    assert [run.params["optim.base_lr"] for run in made.runs] == [0.01]
+    made = plan(axes={"optim.base_lr": ["1e-3", "1e-2"]}, exclude=[{"optim.base_lr": ["1e-3", 1]}])
+    assert [run.params["optim.base_lr"] for run in made.runs] == [0.01]
+
+
+def test_a_condition_on_a_value_that_no_run_has_is_noted():
+    rule = {"when": {"dataset.name": "Coar"}, "set": {"lcat.heads": 2}}
+    assert plan(override=[rule]).notes == [
+        "a condition in g.yaml names dataset.name: Coar, which no run has; did you mean 'Cora'?"
+    ]
+    assert not plan(axes={"lcat.heads": [1, 8]}, seeds=2, exclude=[{"lcat.heads": 8, "seed": [1]}]).notes
+
+
+def test_models_that_would_share_a_folder_are_an_error():
+    with pytest.raises(UserError, match=r"'a b' and 'a_b' in g\.yaml would share the folder a_b-Cora-s0"):
+        plan(models={"a b": {"lcat.heads": 2}, "a_b": {"lcat.heads": 2}})
+
+
 def test_a_grid_that_excludes_everything_is_an_error():
     with pytest.raises(UserError, match="asks for no run"):
         plan(exclude=[{"model": "gcn"}])
@@ -127,8 +147,14 @@ def test_only_with_an_unknown_key_offers_the_nearest():
 
 
 def test_only_that_matches_nothing_is_an_error():
-    with pytest.raises(UserError, match="matches none of the 1 runs"):
+    with pytest.raises(UserError, match=r"dataset.name=Citeseer, which no run .* \(there are: Cora\)"):
         plan().select({"dataset.name": ["Citeseer"]})
+
+
+def test_only_with_values_that_never_meet_is_an_error():
+    made = plan(axes={"lcat.heads": [1, 2], "gnn.act": ["relu", "elu"]}, exclude=[{"lcat.heads": 2, "gnn.act": "elu"}])
+    with pytest.raises(UserError, match="matches none of the 3 runs"):
+        made.select({"lcat.heads": [2], "gnn.act": ["elu"]})
 
 
 def test_seeds_are_not_checked_one_by_one():

@@ -1,8 +1,10 @@
 """The SLURM engine against programs that only pretend to be SLURM's."""
 
+import errno
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from submitit.core.utils import DelayedSubmission
 
 from lcat_run import cli
 from lcat_run.errors import UserError
-from lcat_run.sweep import queue
+from lcat_run.sweep import files, queue
 from lcat_run.sweep.slurm import parse_minutes, parse_sbatch, share_out
 
 FAKES = Path(__file__).with_name("fake_slurm")
@@ -140,6 +142,36 @@ def test_cancel_cancels_the_jobs_of_this_sweep_only(slurm, sandbox, capsys):
         lines.write("5|somebody-elses|RUNNING|None\n")
     assert cli.main(["cancel", "small"]) == 0
     assert (slurm / "cancelled").read_text() == "101\n"
+
+
+def test_cancel_says_when_the_queue_does_not_answer(slurm, sandbox, capsys):
+    submit(sandbox)
+    (slurm / "down").touch()
+    assert cli.main(["cancel", "small"]) == 1
+    assert "jobs of results/small may still wait or run: squeue failed" in capsys.readouterr().err
+
+
+def test_status_of_a_folder_that_cannot_be_written(slurm, sandbox, capsys, monkeypatch):
+    submit(sandbox)
+
+    def refuse(path, *_):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(files, "write_text", refuse)
+    assert cli.main(["status", "small"]) == 0
+    assert "8 missing" in capsys.readouterr().out
+
+
+def test_without_submitit_nothing_is_written(slurm, sandbox, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    assert submit(sandbox) == 2
+    assert "--engine slurm needs submitit: pip install" in capsys.readouterr().err
+    assert not sandbox.folder.path.exists()
+
+
+def test_an_estimate_counts_no_more_tasks_than_there_are(slurm, sandbox, capsys):
+    submit(sandbox, "--dry-run", "--runs-per-task", "4", "--cpus", "2")
+    assert "with 4 workers" in capsys.readouterr().out
 
 
 def test_a_dry_run_submits_nothing(slurm, sandbox, capsys):

@@ -119,6 +119,43 @@ def test_the_index_never_vouches_for_a_result_that_changed(mixed):
     assert states(mixed)["good-Cora-s0"] != "done"
 
 
+def test_a_damaged_list_of_runs_is_told_and_written_anew(mixed, capsys):
+    runs = mixed.folder.path / "runs.jsonl"
+    whole = runs.read_bytes()
+    runs.write_bytes(whole[: len(whole) // 2])
+    assert cli.main(["status", "small"]) == 0
+    assert "runs.jsonl has damaged lines (1); the same `lcat sweep` command writes it anew" in capsys.readouterr().out
+    mixed.sweep("--only", "model=good,seed=0")
+    assert runs.read_bytes() == whole
+
+
+def test_a_list_of_runs_may_say_more_than_this_version_knows(mixed):
+    before = states(mixed)
+    runs = mixed.folder.path / "runs.jsonl"
+    runs.write_text(runs.read_text().replace('{"run_id"', '{"colour": "red", "run_id"'))
+    assert states(mixed) == before
+
+
+def test_a_run_that_was_killed_when_it_was_tried_again_is_not_called_failed(mixed):
+    (run_dir,) = mixed.folder.runs.glob("bad-Cora-s0-*")
+    claim = {"owner": {"host": "here", "pid": 1, "started": 1}, "since": time.time() + 60}
+    (run_dir / "claim.json").write_text(json.dumps(claim))
+    assert states(mixed)["bad-Cora-s0"] == "killed"
+    claim["since"] -= 120  # the launcher died after the failure was written, before it could say so
+    (run_dir / "claim.json").write_text(json.dumps(claim))
+    assert states(mixed)["bad-Cora-s0"] == "failed"
+
+
+def test_a_folder_that_cannot_be_read_is_one_message(mixed, capsys, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.listdir", refuse)
+    capsys.readouterr()
+    assert cli.main(["status", "small"]) == 2
+    assert capsys.readouterr().err == "lcat status: results/small/runs: Permission denied\n"
+
+
 def test_status_counts_ten_thousand_finished_runs(sandbox, capsys):
     runs = [Run(f"lcat-Cora-s{seed}-0123456789", "lcat", "Cora", seed, 0, {}) for seed in range(10_000)]
     for run in runs:
