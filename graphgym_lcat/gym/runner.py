@@ -19,6 +19,8 @@ from filelock import FileLock, Timeout
 from torch_geometric.graphgym.config import cfg
 from yacs.config import CfgNode
 
+from graphgym_lcat.data.errors import DatasetError
+from graphgym_lcat.gym.batches import SamplerMissing
 from graphgym_lcat.gym.checkpoint import load_checkpoint, remove_checkpoints
 from graphgym_lcat.gym.csbm import SyntheticPoint
 from graphgym_lcat.gym.files import read_json, write_atomically, write_json
@@ -88,6 +90,23 @@ def _refuse_other_format(path: Path) -> None:
             "choose another `out_dir`, or use the version that wrote it",
             "out_dir",
         )
+
+
+def prepare(settings: Mapping[str, Any]) -> None:
+    """Builds all that a run with these settings needs, without its folder; the dataset is kept for the run.
+
+    Raises ``SettingsError`` or ``DatasetError`` for what would keep it from starting.
+    """
+    settings = check_settings(settings)
+    apply_settings(settings)
+    if cfg.lcat.loop != "train":
+        return
+    try:
+        Training(Path(), settings)
+    except (SettingsError, DatasetError):
+        raise
+    except (ValueError, RuntimeError, MemoryError, SamplerMissing) as error:  # what layers, torch and NumPy refuse
+        raise SettingsError(f"the run cannot start: {str(error).splitlines()[0]}") from error
 
 
 def execute(run: Run, on_epoch: Progress | None = None) -> dict[str, Any]:
@@ -251,4 +270,4 @@ def _log_file(path: Path) -> Iterator[None]:
         handler.close()
 
 
-__all__ = ["Run", "RunBusy", "RunPaused", "TrainingFailed", "execute", "is_done", "versions"]
+__all__ = ["Run", "RunBusy", "RunPaused", "TrainingFailed", "execute", "is_done", "prepare", "versions"]

@@ -65,6 +65,9 @@ def test_files_are_found_before_packaged_names(tmp_path, monkeypatch):
         find_yaml("raal", "lcat_configs")
 
 
+SMALL = ["dataset.name", "BlockModel", "block_model.num_nodes", "60", "optim.max_epoch", "3"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -72,6 +75,20 @@ def test_files_are_found_before_packaged_names(tmp_path, monkeypatch):
         (["--cfg", "real", "gnn.layer_typ", "catconv"], "did you mean 'gnn.layer_type'?"),
         (["--cfg", "real", "dataset.name", "Cira"], "did you mean 'Cora'?"),
         (["--cfg", "real", "--repeat", "0"], "--repeat must be at least 1, got 0"),
+        (["--cfg", "real", *SMALL, "--repeat", "2"], "options come before the settings, got '--repeat'"),
+        (["--cfg", "real", *SMALL, "block_model.avg_degree", "500"], "lower avg_degree or change homophily"),
+        (["--cfg", "real", *SMALL, "dataset.split_mode", "public"], "this dataset has no public split"),
+        (
+            ["--cfg", "real", *SMALL, "dataset.split", "[0.98, 0.01, 0.01]"],
+            "random split, val: expected at least one node",
+        ),
+        (["--cfg", "real", *SMALL, "metric_best", "auc"], "`metric_best: auc` needs two classes, got 5"),
+        (["--cfg", "real", *SMALL, "lcat.edge_dim", "4"], "the edges of BlockModel have 0 features"),
+        (["--cfg", "real", *SMALL, "gnn.dim_inner", "4000000000000"], "the run cannot start: "),
+        (
+            ["--cfg", "real", *SMALL, "gnn.layer_type", "lcatpnaconv", "lcat.pna_aggregators", "[meen]"],
+            "the run cannot start: Could not resolve 'meen'",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(words, message, capsys, tmp_path, monkeypatch):
@@ -81,9 +98,6 @@ def test_a_mistake_is_one_line_and_status_2(words, message, capsys, tmp_path, mo
     assert message in error
     assert len(error.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
-
-
-SMALL = ["dataset.name", "BlockModel", "block_model.num_nodes", "60", "optim.max_epoch", "3"]
 
 
 def test_run_prints_the_result_and_finds_it_again(tmp_path, monkeypatch, capsys):
