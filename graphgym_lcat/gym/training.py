@@ -228,11 +228,17 @@ class Training:
         return compute_loss(self._forward(batch)[:size], labels[:size])[0]
 
     def _step(self, loss: Tensor) -> None:
-        if not math.isfinite(loss.item()):
-            raise TrainingFailed(f"the training loss became {loss.item()} in epoch {self.epoch}")
+        self._finite(loss, "train")
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
+
+    def _finite(self, loss: Tensor, split: str) -> float:
+        value = loss.item()
+        if not math.isfinite(value):
+            name = {"train": "training", "val": "validation", "test": "test"}[split]
+            raise TrainingFailed(f"the {name} loss became {value} in epoch {self.epoch}")
+        return value
 
     def _forward(self, data: Data | HeteroData) -> Tensor:
         outputs, _ = self.model(copy.copy(data))  # GraphGym's layers overwrite batch.x
@@ -247,7 +253,7 @@ class Training:
         metrics = {}
         for split in SPLITS:
             loss, scores = self._score(outputs, split)
-            metrics[split] = {"loss": loss.item(), **scores}
+            metrics[split] = {"loss": self._finite(loss, split), **scores}
         lambdas = [layer.lambdas() for layer in self.attention]
         value = metrics["val"][self.metric]
         value = -value if self.metric == "loss" else value
@@ -312,8 +318,10 @@ def _fuse(optimizer: torch.optim.Optimizer, device: torch.device) -> torch.optim
 
 def _is_stochastic(model: torch.nn.Module) -> bool:
     """Whether training and evaluation compute different things."""
-    kinds = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)
-    return cfg.lcat.dropout > 0 or any(isinstance(module, kinds) for module in model.modules())
+    batch_norm, dropout = torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd
+    return cfg.lcat.dropout > 0 or any(
+        isinstance(module, batch_norm) or (isinstance(module, dropout) and module.p > 0) for module in model.modules()
+    )
 
 
 def _listed(pair: Lambdas) -> list[Any]:

@@ -116,9 +116,9 @@ def _train(settings: Mapping[str, object], name: str, threads: int | None) -> No
     except OSError as error:
         raise UserError(f"{error.filename or run.run_dir}: {error.strerror or error}") from error
     except Exception as error:  # whatever it is, failed.json has its traceback
-        advice = "try a smaller optim.base_lr" if isinstance(error, TrainingFailed) else type(error).__name__
         first_line = (str(error).splitlines() or [""])[0]
-        raise _Failed(f"{first_line} ({advice}); {run.run_dir / 'failed.json'} has the rest") from error
+        advice = "; try a smaller optim.base_lr" if isinstance(error, TrainingFailed) else f" ({type(error).__name__})"
+        raise _Failed(f"{first_line}{advice}. {run.run_dir / 'failed.json'} has the rest") from error
     _print_result(result, run.run_dir)
 
 
