@@ -23,7 +23,7 @@ from graphgym_lcat.data.errors import DatasetError
 from graphgym_lcat.gym.batches import SamplerMissing
 from graphgym_lcat.gym.checkpoint import load_checkpoint, remove_checkpoints
 from graphgym_lcat.gym.csbm import SyntheticPoint
-from graphgym_lcat.gym.files import read_json, write_atomically, write_json
+from graphgym_lcat.gym.files import read_json, remove_partial_files, write_atomically, write_json
 from graphgym_lcat.gym.settings import Settings, SettingsError, apply_settings, check_settings, default_settings
 from graphgym_lcat.gym.training import Training, TrainingFailed
 
@@ -131,6 +131,7 @@ def execute(run: Run, on_epoch: Progress | None = None) -> dict[str, Any]:
     run.run_dir.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(run.run_dir / ".lock", timeout=0):
+            remove_partial_files(run.run_dir)
             if is_done(run.run_dir):
                 remove_checkpoints(run.run_dir)
                 return read_json(run.run_dir / RESULT)

@@ -122,6 +122,14 @@ def test_a_truncated_checkpoint_gives_way_to_the_previous_one(tmp_path, small):
     assert "checkpoint.pt is damaged" in (run.run_dir / "log.txt").read_text()
 
 
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path, small):
+    run = make_run(tmp_path, small)
+    run.run_dir.mkdir()
+    (run.run_dir / "..checkpoint.pt.new.123.partial").write_bytes(b"half")
+    execute(run)
+    assert list(run.run_dir.glob(".*.partial")) == []
+
+
 def test_two_damaged_checkpoints_start_the_run_again(tmp_path, small):
     small |= {"lcat.checkpoint_seconds": 0.0}
     run = make_run(tmp_path, small)

@@ -1,9 +1,13 @@
+import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from lcat_run import cli
 from lcat_run.errors import UserError
@@ -111,6 +115,49 @@ def test_run_prints_the_result_and_finds_it_again(tmp_path, monkeypatch, capsys)
     assert "layer 3: λ1 0." in outputs[0]
 
 
+def test_the_number_of_threads_is_the_options_or_the_settings(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    before = torch.get_num_threads()
+    try:
+        for seed, options, expected in [("0", [], 2), ("1", ["--threads", "1"], 1)]:
+            assert cli.main(["run", "--cfg", "real", *options, *SMALL, "num_threads", "2", "seed", seed]) == 0
+            (result,) = tmp_path.glob(f"results/real/runs/*-s{seed}-*/result.json")
+            assert json.loads(result.read_text())["timing"]["threads"] == expected
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL]) == 0
+    (result,) = tmp_path.glob("results/real/runs/*/result.json")
+    result.unlink()
+    result.with_name("checkpoint.pt").write_bytes(b"garbage")
+    capsys.readouterr()
+    assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("lcat run: ") and "checkpoint.pt is damaged" in line
+
+
+def test_a_failure_inside_a_run_is_one_line_and_status_1(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL, "dataset.node_encoder", "true"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("/failed.json has the rest")
+    assert Path(line.split()[-4]).is_file()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_signal_before_the_first_epoch_ends_with_the_same_status(tmp_path, monkeypatch, capsys, number):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("graphgym_lcat.gym.runner.prepare", lambda settings: os.kill(os.getpid(), number))
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["run", "--cfg", "real", *SMALL])
+    assert stop.value.code == 75
+    assert capsys.readouterr().err == "stopped; the same command goes on\n"
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
 def test_a_results_folder_that_cannot_be_written(tmp_path, monkeypatch, capsys):
     (tmp_path / "results").write_text("a file where a folder should be")
     monkeypatch.chdir(tmp_path)
@@ -120,9 +167,6 @@ def test_a_results_folder_that_cannot_be_written(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_a_terminated_run_says_how_to_go_on(tmp_path):
-    import signal
-    import time
-
     command = [sys.executable, "-m", "lcat_run.cli", "run", "--cfg", "real", "--threads", "1", *SMALL[:-1], "100000"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
