@@ -163,6 +163,8 @@ def _read_with_pyg(spec: DatasetSpec, data_dir: Path, scratch: Path) -> Data:
     source = scratch / "raw" if missing else home
 
     class Located(spec.pyg_class):
+        log = property(lambda self: False, lambda self, value: None)  # PyG would print "Processing..." and "Done!"
+
         @property
         def raw_dir(self) -> str:
             return str(source)

@@ -22,6 +22,7 @@ from graphgym_lcat.data.errors import DatasetError, unknown_name
 
 PARTS = ("train", "val", "test")
 MODES = ("random", "public", "file")
+RATIOS = "three positive numbers (train, val, test) with a sum of at most 1"
 
 
 class Split(NamedTuple):
@@ -32,13 +33,16 @@ class Split(NamedTuple):
     test: Tensor
 
 
+def are_ratios(ratios: Sequence[float]) -> bool:
+    """Whether ``ratios`` are what ``RATIOS`` says; nan is no positive number."""
+    return len(ratios) == 3 and all(ratio > 0 for ratio in ratios) and sum(ratios) <= 1 + 1e-9
+
+
 def random_split(num_nodes: int, split_seed: int = 0, ratios: Sequence[float] = (0.7, 0.15, 0.15)) -> Split:
     """A plain random (not stratified) split; ratios that sum to less than 1 leave nodes out."""
     ratios = [float(ratio) for ratio in ratios]
-    if len(ratios) != 3 or min(ratios) <= 0 or sum(ratios) > 1 + 1e-9:
-        raise DatasetError(
-            f"split ratios: expected three positive numbers (train, val, test) with a sum of at most 1, got {ratios}"
-        )
+    if not are_ratios(ratios):
+        raise DatasetError(f"split ratios: expected {RATIOS}, got {ratios}")
     if not 0 <= split_seed < 2**32:
         raise DatasetError(f"split seed: expected an integer from 0 to 2**32 - 1, got {split_seed}")
     # NumPy promises never to change what RandomState draws; neither its newer generators nor PyTorch do.

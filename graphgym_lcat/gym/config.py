@@ -1,6 +1,7 @@
 """The keys that this package adds to GraphGym's configuration: defaults, meaning, and what they may be.
 
-``KEYS`` is the only list of them; the defaults, the checks and the documentation come from it.
+``KEYS`` is the only list of them; the defaults, the checks and the documentation come from it. ``GRAPHGYM_RANGES`` says what
+GraphGym's own keys may be in our training loop, since GraphGym itself hardly checks them.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import config_dict
 from yacs.config import CfgNode
 
+from graphgym_lcat.data.splits import RATIOS, are_ratios
 from graphgym_lcat.gym import plugins
 from graphgym_lcat.gym.registration import register_once
 from graphgym_lcat.kernels.dispatch import BACKENDS
@@ -62,25 +65,36 @@ def _whole(low: int) -> Range:
     return Range(f"a whole number of at least {low}", lambda v: _is_whole(v) and v >= low)
 
 
+def _is_device(value: str) -> bool:
+    """Whether torch knows the name; a sweep is planned where the device need not be."""
+    try:
+        return value == "auto" or bool(torch.device(value))
+    except RuntimeError:
+        return False
+
+
 _FLAG = Range("true or false", lambda v: isinstance(v, bool))
 _LAMBDA = Range(
     "a number in [0, 1], or null or 'learn' to learn it",
     lambda v: v is None or v == "learn" or (_is_number(v) and 0 <= v <= 1),
 )
 _UNIT = _number(0, 1, "a number in [0, 1]")
+_SLOPE = Range("a number in [0, 1)", lambda v: _is_number(v) and 0 <= v < 1)
 
 _NAMES = Range("a list of names", lambda v: isinstance(v, list) and v and all(isinstance(n, str) for n in v))
 _MODULES = Range("a list of modules", lambda v: isinstance(v, list) and all(isinstance(n, str) for n in v))
 _TEXT = Range("text", lambda v: isinstance(v, str))
 _NOT_NEGATIVE = Range("a number of at least 0", lambda v: _is_number(v) and 0 <= v < math.inf)
-_POSITIVE = Range("a positive number", lambda v: _is_number(v) and v > 0)
+_POSITIVE = Range("a positive number", lambda v: _is_number(v) and 0 < v < math.inf)
+_SEED = Range("a whole number from 0 to 2**32 - 1", lambda v: _is_whole(v) and 0 <= v < 2**32)
 
 _OPTIONAL_SIZE = Range("null or a whole number of at least 1", lambda v: v is None or (_is_whole(v) and v >= 1))
-_OPTIONAL_GAIN = Range("null or a positive number", lambda v: v is None or (_is_number(v) and v > 0))
+_OPTIONAL_GAIN = Range("null or a positive number", lambda v: v is None or _POSITIVE.contains(v))
 
 LOOPS = ("train", "csbm")
 NORMS = ("batch", "layer")
 OUTPUTS = ("linear", "layer")
+METRICS = ("auto", "accuracy", "auc", "rocauc", "loss")
 
 KEYS = (
     Key("lcat.score", "gat", "Score of the attention.", _one_of(SCORES)),
@@ -136,7 +150,7 @@ KEYS = (
     Key("lcat.save_predictions", False, "Write the outputs of the best epoch to predictions.npz.", _FLAG),
     Key("lcat.save_model", False, "Write the weights of the best epoch to model.pt.", _FLAG),
     Key("dataset.label", "", "Name of the dataset in tables, if not dataset.name.", _TEXT),
-    Key("dataset.split_seed", 0, "Seed of a random split, apart from the seed of the weights.", _whole(0)),
+    Key("dataset.split_seed", 0, "Seed of a random split, apart from the seed of the weights.", _SEED),
     Key("dataset.split_index", 0, "Column of two-dimensional public masks.", _whole(0)),
     Key(
         "dataset.split_file", "", "An .npz or .json file with train, val and test, for dataset.split_mode: file.", _TEXT
@@ -159,7 +173,7 @@ KEYS = (
     Key("csbm.sigma", 0.1, "CSBM: deviation of a feature.", _POSITIVE),
     Key("csbm.d", None, "CSBM: features; null takes n / (5 ln² n), as the paper.", _OPTIONAL_SIZE),
     Key("csbm.seed", 0, "CSBM as a dataset: seed of the sample (the synthetic experiment uses `seed`).", _whole(0)),
-    Key("csbm.slope", 0.01, "Synthetic experiment: slope of LeakyReLU; GAT needs less than 1/17.", _UNIT),
+    Key("csbm.slope", 0.01, "Synthetic experiment: slope of LeakyReLU; GAT needs less than 1/17.", _SLOPE),
     Key("csbm.learned", False, "Synthetic experiment: learn C, and λ1 and λ2 for lcat.", _FLAG),
     Key("csbm.steps", 100, "Synthetic experiment: steps of Adam, where learned.", _whole(1)),
     Key("csbm.lr", 0.05, "Synthetic experiment: learning rate of Adam, where learned.", _POSITIVE),
@@ -170,6 +184,30 @@ KEYS = (
         _OPTIONAL_GAIN,
     ),
 )
+
+GRAPHGYM_RANGES = {
+    "seed": _SEED,
+    "num_threads": _whole(1),
+    "round": _whole(0),
+    "accelerator": Range("'auto' or a device of torch such as 'cpu' or 'cuda'", _is_device, ("auto", "cpu", "cuda")),
+    "metric_best": _one_of(METRICS),
+    "dataset.task": _one_of(("node",)),
+    "dataset.task_type": _one_of(("classification", "classification_binary", "classification_multi")),
+    "model.size_average": _one_of(("mean", "sum")),
+    "dataset.split": Range(RATIOS, are_ratios),
+    "gnn.layers_pre_mp": _whole(0),
+    "gnn.layers_mp": _whole(1),
+    "gnn.layers_post_mp": _whole(0),
+    "gnn.dim_inner": _whole(1),
+    "gnn.dropout": _UNIT,
+    "optim.base_lr": _POSITIVE,
+    "optim.weight_decay": _NOT_NEGATIVE,
+    "optim.momentum": _NOT_NEGATIVE,
+    "optim.lr_decay": _POSITIVE,
+    "optim.max_epoch": _whole(1),
+}
+
+RANGES = {key.name: key.range for key in KEYS} | GRAPHGYM_RANGES
 
 
 def add_lcat_config(cfg: CfgNode) -> None:
@@ -185,15 +223,16 @@ def check_lcat_config(cfg: CfgNode) -> None:
     """Raises ``ValueError`` for the first key of this package whose value is out of its range."""
     for key in KEYS:
         group, name = key.name.split(".")
-        check_value(key, cfg[group][name])
+        check_value(key.name, cfg[group][name])
 
 
-def check_value(key: Key, value: Any) -> None:
-    """Raises ``ValueError`` if ``value`` is out of the key's range."""
-    if not key.range.contains(value):
-        close = difflib.get_close_matches(str(value), key.range.choices, n=1)
+def check_value(name: str, value: Any) -> None:
+    """Raises ``ValueError`` if ``value`` is out of the range of the key ``name``, one of ``RANGES``."""
+    allowed = RANGES[name]
+    if not allowed.contains(value):
+        close = difflib.get_close_matches(str(value), allowed.choices, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"`{key.name}` must be {key.range.text}, got {value!r}{hint}")
+        raise ValueError(f"`{name}` must be {allowed.text}, got {value!r}{hint}")
 
 
 register_once(config_dict, "lcat", add_lcat_config)

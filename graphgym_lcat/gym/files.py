@@ -23,6 +23,12 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     _sync_folder(path.parent)
 
 
+def remove_partial_files(folder: Path) -> None:
+    """What a killed process was writing in a folder that is now ours alone."""
+    for partial in folder.glob(".*.partial"):
+        partial.unlink(missing_ok=True)
+
+
 def write_json(path: Path, content: Any) -> None:
     """One JSON document, atomically."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

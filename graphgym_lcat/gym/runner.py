@@ -19,9 +19,11 @@ from filelock import FileLock, Timeout
 from torch_geometric.graphgym.config import cfg
 from yacs.config import CfgNode
 
+from graphgym_lcat.data.errors import DatasetError
+from graphgym_lcat.gym.batches import SamplerMissing
 from graphgym_lcat.gym.checkpoint import load_checkpoint, remove_checkpoints
 from graphgym_lcat.gym.csbm import SyntheticPoint
-from graphgym_lcat.gym.files import read_json, write_atomically, write_json
+from graphgym_lcat.gym.files import read_json, remove_partial_files, write_atomically, write_json
 from graphgym_lcat.gym.settings import Settings, SettingsError, apply_settings, check_settings, default_settings
 from graphgym_lcat.gym.training import Training, TrainingFailed
 
@@ -29,17 +31,24 @@ SCHEMA = 1
 LOOPS = {"train": Training, "csbm": SyntheticPoint}
 RESULT = "result.json"
 PAUSE_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
-# Settings that do not change what a run computes.
+# Keys, and prefixes of keys, that may differ from the checkpoint's: those that do not count in a run's id, the device aside.
 _FREE = (
     "out_dir",
     "run_dir",
     "cfg_dest",
     "dataset.dir",
     "num_threads",
+    "num_workers",
+    "gpu_mem",
     "print",
-    "lcat.checkpoint_seconds",
+    "tensorboard_",
     "lcat.log_every",
     "lcat.plugins",
+    "lcat.checkpoint_seconds",
+    "train.ckpt_period",
+    "train.ckpt_clean",
+    "train.enable_ckpt",
+    "train.auto_resume",
 )
 
 Loop = Training | SyntheticPoint
@@ -81,14 +90,33 @@ def is_done(run_dir: Path) -> bool:
 
 
 def _refuse_other_format(path: Path) -> None:
-    """The result of another version is not for this one to replace."""
+    """A whole result that is not of this version's format is not for this one to replace."""
     result = read_json(path)
-    if isinstance(result, dict) and result.get("schema", SCHEMA) != SCHEMA:
-        raise SettingsError(
-            f"{path} has format {result['schema']}, this version writes format {SCHEMA} and will not replace it; "
-            "choose another `out_dir`, or use the version that wrote it",
-            "out_dir",
-        )
+    if result is None:  # none, or a part of one
+        return
+    found = result.get("schema", "unknown") if isinstance(result, dict) else "unknown"
+    raise SettingsError(
+        f"{path} has format {found}, this version writes format {SCHEMA} and will not replace it; "
+        "choose another `out_dir`, or use the version that wrote it",
+        "out_dir",
+    )
+
+
+def prepare(settings: Mapping[str, Any]) -> None:
+    """Builds all that a run with these settings needs, without its folder; the dataset is kept for the run.
+
+    Raises ``SettingsError`` or ``DatasetError`` for what would keep it from starting.
+    """
+    settings = check_settings(settings)
+    apply_settings(settings)
+    if cfg.lcat.loop != "train":
+        return
+    try:
+        Training(Path(), settings)
+    except (SettingsError, DatasetError):
+        raise
+    except (ValueError, RuntimeError, MemoryError, SamplerMissing) as error:  # what layers, torch and NumPy refuse
+        raise SettingsError(f"the run cannot start: {str(error).splitlines()[0]}") from error
 
 
 def execute(run: Run, on_epoch: Progress | None = None) -> dict[str, Any]:
@@ -104,6 +132,7 @@ def execute(run: Run, on_epoch: Progress | None = None) -> dict[str, Any]:
     run.run_dir.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(run.run_dir / ".lock", timeout=0):
+            remove_partial_files(run.run_dir)
             if is_done(run.run_dir):
                 remove_checkpoints(run.run_dir)
                 return read_json(run.run_dir / RESULT)
@@ -122,7 +151,7 @@ def _execute_locked(run: Run, settings: Settings, on_epoch: Progress | None) -> 
         _set_threads(run.threads, checkpoint)
         _write_config(run.run_dir)
         training = LOOPS[cfg.lcat.loop](run.run_dir, settings)
-        training.start(checkpoint)
+        _start(training, checkpoint, run.run_dir)
         if checkpoint is not None:
             log.info("going on after epoch %d of %d", training.epoch, training.max_epoch)
         _train(training, on_epoch)
@@ -175,11 +204,13 @@ def _usable_checkpoint(run_dir: Path, settings: Settings) -> dict[str, Any] | No
         log.warning("%s", complaint)
     if checkpoint is None:
         return None
+    if not isinstance(checkpoint, dict) or not {"settings", "threads"} <= checkpoint.keys():
+        raise _does_not_fit(run_dir, "it does not say of which run it is")
     defaults = default_settings()
     then, now = ({**defaults, **s} for s in (checkpoint["settings"], settings))
-    changed = [key for key in sorted(now.keys() | then.keys()) if key not in _FREE and then.get(key) != now.get(key)]
-    if changed:
-        key = changed[0]
+    for key in sorted(now.keys() | then.keys()):
+        if key.startswith(_FREE) or then.get(key) == now.get(key):
+            continue
         raise SettingsError(
             f"the checkpoint in {run_dir} belongs to other settings: `{key}` is {then.get(key)!r} there and "
             f"{now.get(key)!r} here; use another output folder, or delete the checkpoint",
@@ -188,12 +219,32 @@ def _usable_checkpoint(run_dir: Path, settings: Settings) -> dict[str, Any] | No
     return checkpoint
 
 
+def _start(training: Loop, checkpoint: dict[str, Any] | None, run_dir: Path) -> None:
+    try:
+        training.start(checkpoint)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        if checkpoint is None:
+            raise
+        raise _does_not_fit(run_dir, f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
+
+
+def _does_not_fit(run_dir: Path, reason: str) -> SettingsError:
+    return SettingsError(
+        f"the checkpoint in {run_dir} cannot be used by this version ({reason}); use the version that wrote it, "
+        "or delete the checkpoint and the run begins again"
+    )
+
+
 def _set_threads(threads: int | None, checkpoint: dict[str, Any] | None) -> None:
     """Sums depend on the number of threads, so a run ends with the number it began with."""
     if checkpoint is not None:
-        threads = checkpoint["threads"]
+        began_with = checkpoint["threads"]
+        if threads not in (None, began_with):
+            log.warning("the run began with %d threads and goes on with them, not with %d", began_with, threads)
+        threads = began_with
     if threads is not None and threads != torch.get_num_threads():
         torch.set_num_threads(threads)
+    cfg.num_threads = torch.get_num_threads()  # for config.yaml
 
 
 def _result(run: Run, settings: Settings, training: Loop) -> dict[str, Any]:
@@ -238,9 +289,14 @@ def _write_failure(run_dir: Path, error: Exception, epoch: int | None) -> None:
         log.error("failed.json could not be written: %s", second)
 
 
+class _LogFile(logging.FileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk fails the run too, and that is told; logging would add a traceback for every line."""
+
+
 @contextmanager
 def _log_file(path: Path) -> Iterator[None]:
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _LogFile(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     level = log.level
     log.addHandler(handler)
@@ -253,4 +309,4 @@ def _log_file(path: Path) -> Iterator[None]:
         handler.close()
 
 
-__all__ = ["Run", "RunBusy", "RunPaused", "TrainingFailed", "execute", "is_done", "versions"]
+__all__ = ["Run", "RunBusy", "RunPaused", "TrainingFailed", "execute", "is_done", "prepare", "versions"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,12 @@ from graphgym_lcat.data.ogb import OGB_DATASETS
 from graphgym_lcat.data.splits import MODES
 from graphgym_lcat.gym import plugins, tensorboard
 from graphgym_lcat.gym.batches import SAMPLERS
-from graphgym_lcat.gym.config import KEYS, check_value
+from graphgym_lcat.gym.config import RANGES, check_value
 from graphgym_lcat.gym.loader import known_datasets
 from graphgym_lcat.gym.stacked_network import STACKED_LAYERS
 
 Settings = dict[str, Any]
 
-_OUR_KEYS = {key.name: key for key in KEYS}
 _GROUPS_SET_BY_GRAPHGYM = ("share",)
 _CAT_LAYERS = ("catconv", "catpnaconv", "catgcn2conv", "catginconv")
 
@@ -79,7 +79,11 @@ def read_settings(path: str | Path) -> Settings:
         return {}
     if not isinstance(tree, Mapping):
         raise SettingsError(f"{path} must hold a mapping of keys to values, got a {type(tree).__name__}")
-    return coerce_settings(flatten(tree), where=f" in {path}")
+    try:
+        settings = flatten(tree)
+    except RecursionError as error:
+        raise SettingsError(f"{path} has an alias to a mapping inside of that mapping") from error
+    return coerce_settings(settings, where=f" in {path}")
 
 
 def parse_overrides(words: Iterable[str]) -> Settings:
@@ -112,22 +116,34 @@ def _import_plugins(settings: Mapping[str, Any], where: str) -> None:
 
 
 def _coerce(key: str, value: Any, where: str, defaults: Settings) -> Any:
+    if any(known.startswith(f"{key}.") for known in defaults):
+        raise SettingsError(f"`{key}`{where} is a group and must hold a mapping of keys to values, got {value!r}", key)
     if key not in defaults:
         close = difflib.get_close_matches(key, defaults, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise SettingsError(f"{key!r}{where} is not a key of the configuration{hint}", key)
     default = defaults[key]
-    if default is None or (value is None and key in _OUR_KEYS and default is None):
+    if default is None:
         return value
+    try:
+        return _like(default, value)
+    except TypeError as error:
+        raise SettingsError(
+            f"`{key}`{where} must be {_type_name(default)} such as {default!r}, got {value!r}", key
+        ) from error
+
+
+def _like(default: Any, value: Any) -> Any:
+    """``value`` as the type of ``default``; ``TypeError`` if it is of another, or a number that is not finite."""
+    if isinstance(default, list) and isinstance(value, (list, tuple)):
+        return [_like(default[0], item) for item in value] if default else list(value)
     if isinstance(default, float) and isinstance(value, str):
         with contextlib.suppress(ValueError):  # YAML reads 1e-3, without a point, as text
             value = float(value)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    if isinstance(default, list) and isinstance(value, tuple):
-        value = list(value)
-    if type(value) is not type(default):
-        raise SettingsError(f"`{key}`{where} must be {_type_name(default)} such as {default!r}, got {value!r}", key)
+    if type(value) is not type(default) or (isinstance(value, float) and not math.isfinite(value)):
+        raise TypeError(f"{value!r} is not like {default!r}")
     return value
 
 
@@ -140,16 +156,16 @@ def check_settings(settings: Mapping[str, Any], where: str = "") -> Settings:
     """Raises ``SettingsError`` unless a run with these settings (over the defaults) can start; returns them coerced."""
     settings = coerce_settings(settings, where)
     complete = {**default_settings(), **settings}
-    for key in _OUR_KEYS.keys() & settings.keys():
+    for key in filter(RANGES.__contains__, settings):
         try:
-            check_value(_OUR_KEYS[key], settings[key])
+            check_value(key, settings[key])
         except ValueError as error:
             raise SettingsError(f"{error}{where and f' ({where.strip()})'}", key) from error
     for key, options in _choices().items():
         value = complete[key]
         if value not in options:
             close = difflib.get_close_matches(str(value), [str(option) for option in options], n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = f"; did you mean {close[0]!r}?" if close else "."
             known = ", ".join(sorted(str(option) for option in options))
             raise SettingsError(f"unknown `{key}`{where}: {value!r}{hint} Known: {known}", key)
     _check_together(complete, where)
@@ -162,12 +178,15 @@ def _choices() -> dict[str, Iterable[Any]]:
         "gnn.layer_type": register.layer_dict,
         "gnn.stage_type": register.stage_dict,
         "gnn.act": register.act_dict,
+        "gnn.head": ["default", *register.head_dict],
         "model.type": register.network_dict,
         "optim.optimizer": register.optimizer_dict,
         "optim.scheduler": register.scheduler_dict,
         "dataset.split_mode": MODES,
         "train.sampler": SAMPLERS,
-    } | ({} if names is None else {"dataset.name": names})
+        **({} if names is None else {"dataset.name": names}),
+        **({} if register.loss_dict else {"model.loss_fun": ["cross_entropy"]}),  # a loss of another plugin may be any
+    }
 
 
 def _check_together(complete: Mapping[str, Any], where: str) -> None:
@@ -185,11 +204,8 @@ def _check_together(complete: Mapping[str, Any], where: str) -> None:
         width, heads = complete["gnn.dim_inner"], complete["lcat.heads"]
         refuse("lcat.heads", f"`gnn.dim_inner`, {width}, must be divisible by `lcat.heads`, got {heads}")
     _check_network(complete, refuse)
-    for key in ("optim.max_epoch", "gnn.dim_inner", "gnn.layers_mp"):
-        if complete[key] < 1:
-            refuse(key, f"`{key}` must be at least 1, got {complete[key]}")
-    if complete["optim.base_lr"] <= 0:
-        refuse("optim.base_lr", f"`optim.base_lr` must be positive, got {complete['optim.base_lr']}")
+    if complete["lcat.loop"] == "csbm" and complete["csbm.model"] == "lcat" and not complete["csbm.learned"]:
+        refuse("csbm.learned", "`csbm.model` is 'lcat', which exists only where `csbm.learned` is true")
     if complete["dataset.split_mode"] == "file" and not complete["dataset.split_file"]:
         refuse("dataset.split_file", "`dataset.split_mode` is 'file', so `dataset.split_file` must name one")
     if complete["tensorboard_each_run"] and (reason := tensorboard.why_not()) is not None:

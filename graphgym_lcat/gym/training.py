@@ -27,6 +27,7 @@ from torch_geometric.graphgym.optim import create_optimizer, create_scheduler
 
 from graphgym_lcat.gym.batches import sampled_batches
 from graphgym_lcat.gym.checkpoint import save_checkpoint
+from graphgym_lcat.gym.config import check_value
 from graphgym_lcat.gym.files import write_atomically
 from graphgym_lcat.gym.loader import dataset_title, labelled_nodes, load_graph
 from graphgym_lcat.gym.metrics import ogb_evaluation, score_split
@@ -37,8 +38,6 @@ from graphgym_lcat.nn.attention import ConvolvedAttention
 from graphgym_lcat.nn.interpolation import Lambdas
 
 Parts = tuple[Data | HeteroData, torch.nn.Module, torch.optim.Optimizer, Any]
-
-METRICS_TO_MAXIMISE = ("accuracy", "auc", "rocauc")
 
 
 class TrainingFailed(RuntimeError):
@@ -58,9 +57,8 @@ class Best:
 def metric_for_selection(labels: Tensor) -> str:
     """``cfg.metric_best``; ``auto`` is accuracy for two classes too, as the paper reports it, and ROC-AUC for several tasks."""
     several_tasks = labels.dim() == 2 and labels.size(1) > 1
+    check_value("metric_best", cfg.metric_best)  # a main of GraphGym has checked nothing
     name = ("rocauc" if several_tasks else "accuracy") if cfg.metric_best == "auto" else cfg.metric_best
-    if name not in (*METRICS_TO_MAXIMISE, "loss"):
-        raise ValueError(f"`metric_best` must be one of 'auto', 'accuracy', 'auc', 'rocauc', 'loss', got {name!r}")
     if several_tasks != (name == "rocauc") and name != "loss":
         tasks = labels.size(1) if several_tasks else 1
         raise ValueError(
@@ -84,7 +82,7 @@ class Training:
     def __init__(self, run_dir: Path, settings: Settings, parts: Parts | None = None):
         self.run_dir = run_dir
         self.settings = settings
-        self.device = torch.device(_device())
+        self.device = _device()
         data, self.model, self.optimizer, self.scheduler = parts or self._build()
         target = labelled_nodes(data)
         self.metric = metric_for_selection(target.y)
@@ -110,6 +108,7 @@ class Training:
 
     def _build(self) -> Parts:
         data = load_graph(sparse=cfg.train.sampler == "full_batch")
+        _check_edge_features(data)
         target = labelled_nodes(data)
         cfg.share.dim_in = target.x.size(1)
         cfg.share.dim_out = target.y.size(1) if target.y.dim() == 2 else int(target.y.max()) + 1
@@ -229,11 +228,17 @@ class Training:
         return compute_loss(self._forward(batch)[:size], labels[:size])[0]
 
     def _step(self, loss: Tensor) -> None:
-        if not math.isfinite(loss.item()):
-            raise TrainingFailed(f"the training loss became {loss.item()} in epoch {self.epoch}")
+        self._finite(loss, "train")
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
+
+    def _finite(self, loss: Tensor, split: str) -> float:
+        value = loss.item()
+        if not math.isfinite(value):
+            name = {"train": "training", "val": "validation", "test": "test"}[split]
+            raise TrainingFailed(f"the {name} loss became {value} in epoch {self.epoch}")
+        return value
 
     def _forward(self, data: Data | HeteroData) -> Tensor:
         outputs, _ = self.model(copy.copy(data))  # GraphGym's layers overwrite batch.x
@@ -248,7 +253,7 @@ class Training:
         metrics = {}
         for split in SPLITS:
             loss, scores = self._score(outputs, split)
-            metrics[split] = {"loss": loss.item(), **scores}
+            metrics[split] = {"loss": self._finite(loss, split), **scores}
         lambdas = [layer.lambdas() for layer in self.attention]
         value = metrics["val"][self.metric]
         value = -value if self.metric == "loss" else value
@@ -274,10 +279,24 @@ class Training:
         return bool(cfg.lcat.patience) and self.epoch - self.best.epoch > cfg.lcat.patience
 
 
-def _device() -> str:
-    if cfg.accelerator != "auto":
-        return cfg.accelerator
-    return "cuda" if torch.cuda.is_available() else "cpu"
+def _device() -> torch.device:
+    if cfg.accelerator == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=cfg.accelerator).device
+    except (RuntimeError, AssertionError) as error:  # torch asserts that it was built for the device
+        raise ValueError(
+            f"`accelerator` is {cfg.accelerator!r}, but torch has no such device here; use 'auto' or 'cpu'"
+        ) from error
+
+
+def _check_edge_features(data: Data | HeteroData) -> None:
+    found = data.get("edge_attr") if isinstance(data, Data) else None
+    size = 0 if found is None else found.size(-1)
+    if cfg.lcat.edge_dim not in (0, size):
+        raise ValueError(
+            f"`lcat.edge_dim` is {cfg.lcat.edge_dim}, but the edges of {dataset_title()} have {size} features"
+        )
 
 
 def _describe(data: Data | HeteroData) -> dict[str, Any]:
@@ -299,8 +318,10 @@ def _fuse(optimizer: torch.optim.Optimizer, device: torch.device) -> torch.optim
 
 def _is_stochastic(model: torch.nn.Module) -> bool:
     """Whether training and evaluation compute different things."""
-    kinds = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)
-    return cfg.lcat.dropout > 0 or any(isinstance(module, kinds) for module in model.modules())
+    batch_norm, dropout = torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd
+    return cfg.lcat.dropout > 0 or any(
+        isinstance(module, batch_norm) or (isinstance(module, dropout) and module.p > 0) for module in model.modules()
+    )
 
 
 def _listed(pair: Lambdas) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lcat_run.errors import UserError
 
 if TYPE_CHECKING:
+    from graphgym_lcat.data.ogb import OgbSpec
     from graphgym_lcat.data.registry import DatasetSpec, Statistics
 
 HELP = "list the datasets: present or not, where, and their size beside the published one"
@@ -72,20 +73,26 @@ def execute(args: argparse.Namespace) -> int:
 def _row(spec: DatasetSpec, folder: Path, fetch: bool) -> tuple[tuple[str, ...], str | None]:
     """The line of one dataset and, if something is amiss, a sentence about it."""
     from graphgym_lcat.data.datasets import is_present, load_dataset, statistics
+    from graphgym_lcat.data.errors import DatasetError
 
     if not fetch and not is_present(spec, folder):
         note = f"{spec.name}: put {', '.join(spec.raw_files)} into {spec.raw_dir(folder).absolute()}"
         if spec.site_is_gone:
             return _cells(spec.name, spec.published, "missing, no download"), note
         return _cells(spec.name, spec.published, "missing, downloaded when used"), None
-    found = statistics(load_dataset(spec.name, folder, sparse=True))
+    try:
+        found = statistics(load_dataset(spec.name, folder, sparse=True))
+    except DatasetError as error:
+        if fetch:
+            raise
+        return _cells(spec.name, spec.published, "present, UNREADABLE"), str(error)
     if found == spec.published:
         return _cells(spec.name, found, "present, size as published"), None
     expected = ", ".join(f"{value} {key}" for key, value in vars(spec.published).items())
     return _cells(spec.name, found, "present, SIZE DIFFERS"), f"{spec.name} was published with {expected}"
 
 
-def _ogb_row(spec, folder) -> tuple[tuple[str, ...], str | None]:
+def _ogb_row(spec: OgbSpec, folder: Path) -> tuple[tuple[str, ...], str | None]:
     """OGB's graphs take minutes to read, so the files that count their nodes and edges must do."""
     from graphgym_lcat.data.ogb import missing_message
 

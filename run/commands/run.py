@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from lcat_run.errors import UserError
 from lcat_run.lookup import find_yaml
@@ -22,7 +26,12 @@ EXIT_PAUSED = 75
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cfg", required=True, metavar="FILE", help="a YAML file, or the name of one that comes along")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="train with N seeds, from `seed` on")
-    parser.add_argument("--threads", type=int, metavar="T", help="threads of torch (default: as many as it takes)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        metavar="T",
+        help="threads of torch (default: `num_threads` of the settings, else as many as it takes)",
+    )
     parser.add_argument(
         "settings", nargs=argparse.REMAINDER, metavar="KEY VALUE", help="settings over those of the file"
     )
@@ -33,36 +42,61 @@ def execute(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UserError(f"--{name} must be at least 1, got {value}")
+    for word in args.settings[::2]:
+        if word.startswith("--"):
+            raise UserError(f"options come before the settings, got {word!r} after {args.settings[0]!r}")
     path = find_yaml(args.cfg, "lcat_configs")
+    with _stopped_by_signals():
+        return _execute(args, path)
 
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Outside of the training loop, which writes a checkpoint first, these signals end the command with the same status."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        print("stopped; the same command goes on", file=sys.stderr)
+        raise SystemExit(EXIT_PAUSED)
+
+    earlier = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def _execute(args: argparse.Namespace, path: Path) -> int:
     import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
     from graphgym_lcat.data.errors import DatasetError
-    from graphgym_lcat.gym.runner import RunBusy, RunPaused, TrainingFailed
+    from graphgym_lcat.gym.runner import RunBusy, RunPaused
     from graphgym_lcat.gym.settings import SettingsError, check_settings, parse_overrides, read_settings
 
     try:
         where = f" in {path}" + (" or on the command line" if args.settings else "")
         settings = check_settings({**read_settings(path), **parse_overrides(args.settings)}, where=where)
         for seed in range(settings.get("seed", 0), settings.get("seed", 0) + args.repeat):
-            _train({**settings, "seed": seed}, path.stem, args.threads)
+            _train({**settings, "seed": seed}, path.stem, args.threads or settings.get("num_threads"))
     except (SettingsError, DatasetError, RunBusy) as error:
         raise UserError(str(error)) from error
     except RunPaused:
         print("paused; the same command goes on from the checkpoint", file=sys.stderr)
         return EXIT_PAUSED
-    except TrainingFailed as error:
-        print(
-            f"lcat run: {error}; try a smaller optim.base_lr. failed.json in the run's folder has the rest",
-            file=sys.stderr,
-        )
+    except _Failed as error:
+        print(f"lcat run: {error}", file=sys.stderr)
         return 1
     return 0
 
 
+class _Failed(Exception):
+    """The run failed by itself; its folder has the traceback."""
+
+
 def _train(settings: Mapping[str, object], name: str, threads: int | None) -> None:
-    from graphgym_lcat.gym.runner import Run
+    from graphgym_lcat.data.errors import DatasetError
+    from graphgym_lcat.gym.runner import Run, RunBusy, RunPaused, TrainingFailed, is_done, prepare
     from graphgym_lcat.gym.runner import execute as execute_run
-    from graphgym_lcat.gym.settings import default_settings
+    from graphgym_lcat.gym.settings import SettingsError, default_settings
     from lcat_run.identity import run_id
     from lcat_run.models import model_name
     from lcat_run.progress import EpochProgress
@@ -72,9 +106,34 @@ def _train(settings: Mapping[str, object], name: str, threads: int | None) -> No
     out_dir = Path(str(settings.get("out_dir", defaults["out_dir"]))) / name / "runs"
     run = Run(out_dir / run_id(model, settings, defaults), model, settings, params={}, threads=threads)
     every = settings.get("lcat.log_every", defaults["lcat.log_every"])
-    with EpochProgress(run.run_dir.name, every) as progress:
-        result = execute_run(run, progress.update)
+    try:
+        if not is_done(run.run_dir):
+            prepare(settings)  # a mistake must not leave a folder behind
+        with EpochProgress(run.run_dir.name, every) as progress, _warnings_on_stderr():
+            result = execute_run(run, progress.update)
+    except (SettingsError, DatasetError, RunBusy, RunPaused):
+        raise
+    except OSError as error:
+        raise UserError(f"{error.filename or run.run_dir}: {error.strerror or error}") from error
+    except Exception as error:  # whatever it is, failed.json has its traceback
+        first_line = (str(error).splitlines() or [""])[0]
+        advice = "; try a smaller optim.base_lr" if isinstance(error, TrainingFailed) else f" ({type(error).__name__})"
+        raise _Failed(f"{first_line}{advice}. {run.run_dir / 'failed.json'} has the rest") from error
     _print_result(result, run.run_dir)
+
+
+@contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
+    """Shows what the runner warns of, a damaged checkpoint for example; everything else is for its log.txt."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("lcat run: %(message)s"))
+    handler.addFilter(lambda record: record.levelno == logging.WARNING)
+    log = logging.getLogger("graphgym_lcat")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _print_result(result: Mapping, run_dir: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import numpy as np
+
 from lcat_run.cli import main
 
 
@@ -23,6 +25,15 @@ def test_a_present_dataset_of_another_size_is_pointed_out(tmp_path, capsys, writ
     out = capsys.readouterr().out
     assert "present, SIZE DIFFERS" in out
     assert "TwitchEN was published with 7126 nodes, 77774 edges" in out
+
+
+def test_a_damaged_dataset_does_not_hide_the_others(tmp_path, capsys, write_twitch):
+    write_twitch(tmp_path)
+    np.savez(tmp_path / "TwitchEN" / "EN" / "raw" / "EN.npz", page_not_found=np.zeros(1))
+    assert main(["datasets", "--dir", str(tmp_path), "TwitchEN", "KarateClub"]) == 0
+    out = capsys.readouterr().out
+    assert "present, UNREADABLE" in out and "KarateClub" in out
+    assert "TwitchEN: EN.npz in " in out and "if damaged, delete and fetch again" in out
 
 
 def test_an_unknown_name_is_a_user_error(tmp_path, capsys):

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from graphgym_lcat.gym import runner, training
-from graphgym_lcat.gym.runner import Run, RunBusy, RunPaused, execute, is_done
+from graphgym_lcat.gym.runner import Run, RunBusy, RunPaused, execute, is_done, prepare
 from graphgym_lcat.gym.settings import SettingsError
 from graphgym_lcat.gym.training import TrainingFailed
+from lcat_run.identity import NOT_PART_OF_A_RUN
 
 TIMES = ("eta", "time_iter")
 
@@ -121,6 +122,14 @@ def test_a_truncated_checkpoint_gives_way_to_the_previous_one(tmp_path, small):
     assert "checkpoint.pt is damaged" in (run.run_dir / "log.txt").read_text()
 
 
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path, small):
+    run = make_run(tmp_path, small)
+    run.run_dir.mkdir()
+    (run.run_dir / "..checkpoint.pt.new.123.partial").write_bytes(b"half")
+    execute(run)
+    assert list(run.run_dir.glob(".*.partial")) == []
+
+
 def test_two_damaged_checkpoints_start_the_run_again(tmp_path, small):
     small |= {"lcat.checkpoint_seconds": 0.0}
     run = make_run(tmp_path, small)
@@ -140,6 +149,63 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path, small):
     other = make_run(tmp_path, small, **{"optim.base_lr": 0.5})
     with pytest.raises(SettingsError, match=r"belongs to other settings: `optim.base_lr` is 0.01 there and 0.5 here"):
         execute(other)
+
+
+def test_settings_that_change_no_number_may_differ_from_the_checkpoints(tmp_path, small):
+    small |= {"lcat.checkpoint_seconds": 0.0}
+    with pytest.raises(Stop):
+        execute(make_run(tmp_path, small), interrupt_at(3))
+    execute(make_run(tmp_path, small, **{"tensorboard_agg": False, "train.ckpt_period": 7, "lcat.log_every": 1}))
+    assert tuple(key for key in NOT_PART_OF_A_RUN if key not in ("accelerator", "devices")) == runner._FREE
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state.pop("best_weights"), r"KeyError: 'best_weights'"),
+        (lambda state: state.pop("settings"), r"does not say of which run it is"),
+        (lambda state: state["model"].popitem(), r"RuntimeError: Error\(s\) in loading state_dict"),
+        (lambda state: state["positions"].update(val=10**6), r"stats.json has \d+ bytes, the checkpoint expects"),
+    ],
+)
+def test_a_checkpoint_of_another_version_is_refused_and_kept(tmp_path, small, change, message):
+    run = make_run(tmp_path, small, **{"lcat.checkpoint_seconds": 0.0})
+    with pytest.raises(Stop):
+        execute(run, interrupt_at(3))
+    path = run.run_dir / "checkpoint.pt"
+    state = torch.load(path, weights_only=True)
+    change(state)
+    torch.save(state, path)
+    with pytest.raises(SettingsError, match=f"cannot be used by this version .*{message}.* or delete the checkpoint"):
+        execute(run)
+    assert path.exists()
+
+
+def test_a_checkpoint_with_a_wrong_byte_gives_way_to_the_previous_one(tmp_path, small):
+    small |= {"optim.max_epoch": 8, "lcat.checkpoint_seconds": 0.0}
+    whole = make_run(tmp_path / "whole", small)
+    execute(whole)
+    run = make_run(tmp_path / "broken", small)
+    with pytest.raises(Stop):
+        execute(run, interrupt_at(5))
+    path = run.run_dir / "checkpoint.pt"
+    weight = next(iter(torch.load(path, weights_only=True)["model"].values())).numpy().tobytes()
+    content = bytearray(path.read_bytes())
+    content[content.index(weight) + 2] ^= 0x40
+    path.write_bytes(content)
+    execute(run)
+    assert outcome(run) == outcome(whole)
+    assert "checkpoint.pt is damaged (wrong checksum of" in (run.run_dir / "log.txt").read_text()
+
+
+def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path, small):
+    small |= {"lcat.checkpoint_seconds": 0.0}
+    with pytest.raises(Stop):
+        execute(make_run(tmp_path, small), interrupt_at(3))
+    run = Run(tmp_path / "some-run", "lcat", small, {}, threads=2)
+    assert execute(run)["timing"]["threads"] == 1
+    assert "the run began with 1 threads and goes on with them, not with 2" in (run.run_dir / "log.txt").read_text()
+    assert "num_threads: 1\n" in (run.run_dir / "config.yaml").read_text()
 
 
 @pytest.mark.parametrize("number", runner.PAUSE_SIGNALS)
@@ -189,6 +255,36 @@ def test_a_damaged_record_of_a_failure_does_not_hide_the_next_one(tmp_path, smal
         execute(run, fail)
     failure = json.loads((run.run_dir / "failed.json").read_text())
     assert (failure["error"], failure["attempts"]) == ("ValueError: asked to fail", 1)
+
+
+def test_a_validation_loss_that_is_no_number_fails_the_run_too(tmp_path, small, monkeypatch):
+    forward = training.Training._forward
+
+    def explode(self, data):
+        outputs = forward(self, data)
+        outputs[self.nodes["val"]] *= torch.inf if self.epoch == 4 else 1
+        return outputs
+
+    monkeypatch.setattr(training.Training, "_forward", explode)
+    run = make_run(tmp_path, small)
+    with pytest.raises(TrainingFailed, match="the validation loss became nan in epoch 4"):
+        execute(run)
+    assert json.loads((run.run_dir / "failed.json").read_text())["epoch"] == 4
+
+
+def test_a_log_that_cannot_be_written_adds_no_message(tmp_path, small, capsys, monkeypatch):
+    run = make_run(tmp_path, small)
+    run.run_dir.mkdir()
+    (run.run_dir / "log.txt").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        execute(run)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without the device")
+def test_a_device_that_is_not_there_is_named(small):
+    with pytest.raises(SettingsError, match="`accelerator` is 'cuda', but torch has no such device here"):
+        prepare({**small, "accelerator": "cuda"})
 
 
 def test_a_truncated_result_is_no_result(tmp_path, small):
@@ -300,11 +396,14 @@ except OSError as error:
     assert ".partial" not in done.stdout
 
 
-def test_the_result_of_another_format_is_not_replaced(tmp_path, small):
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [('{"schema": 2, "what": "nobody knows"}', "2"), ('{"best_epoch": 3}', "unknown"), ("[0.9, 0.8]", "unknown")],
+)
+def test_the_result_of_another_format_is_not_replaced(tmp_path, small, content, name):
     run = make_run(tmp_path, small)
     run.run_dir.mkdir()
-    newer = '{"schema": 2, "what": "nobody knows"}'
-    (run.run_dir / "result.json").write_text(newer)
-    with pytest.raises(SettingsError, match=r"has format 2, this version writes format 1 .* another `out_dir`"):
+    (run.run_dir / "result.json").write_text(content)
+    with pytest.raises(SettingsError, match=rf"has format {name}, this version writes format 1 .* another `out_dir`"):
         execute(run)
-    assert (run.run_dir / "result.json").read_text() == newer
+    assert (run.run_dir / "result.json").read_text() == content

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from graphgym_lcat.gym.settings import (
@@ -33,7 +35,13 @@ def test_file_becomes_flat_settings(tmp_path):
         ("optim: {base_lr: fast}", "`optim.base_lr` in .*some.yaml must be a number such as 0.01, got 'fast'"),
         ("optim: {max_epoch: 2.5}", "`optim.max_epoch` in .* must be a whole number such as 200, got 2.5"),
         ("gnn: {batchnorm: 1}", "`gnn.batchnorm` in .* must be true or false such as True, got 1"),
-        ("gnn: 5", "'gnn' in .* is not a key"),
+        ("gnn: 5", "`gnn` in .* is a group and must hold a mapping of keys to values, got 5"),
+        ("optim:", "`optim` in .* is a group and must hold a mapping of keys to values, got None"),
+        ("optim: {base_lr: .nan}", "`optim.base_lr` in .* must be a number such as 0.01, got nan"),
+        ("optim: {base_lr: [0.1]}", "`optim.base_lr` in .* must be a number such as 0.01, got .0.1."),
+        ("dataset: {split: [0.7, a, 0.1]}", "`dataset.split` in .* must be a list such as .*, got .0.7, 'a', 0.1"),
+        ("dataset: {split: [.nan, 0.5, 0.5]}", "`dataset.split` in .* must be a list such as .*, got .nan"),
+        ("optim: &again {base_lr: *again}", "some.yaml has an alias to a mapping inside of that mapping"),
     ],
 )
 def test_bad_file(tmp_path, text, message):
@@ -74,8 +82,26 @@ def test_command_line_pairs():
             {"gnn.layer_type": "lcatconv", "gnn.dim_inner": 10, "lcat.heads": 4},
             "10, must be divisible by `lcat.heads`, got 4",
         ),
-        ({"optim.base_lr": -0.1}, "`optim.base_lr` must be positive, got -0.1"),
-        ({"optim.max_epoch": 0}, "`optim.max_epoch` must be at least 1, got 0"),
+        ({"optim.base_lr": -0.1}, "`optim.base_lr` must be a positive number, got -0.1"),
+        ({"optim.max_epoch": -3}, "`optim.max_epoch` must be a whole number of at least 1, got -3"),
+        ({"optim.weight_decay": -1}, "`optim.weight_decay` must be a number of at least 0, got -1"),
+        ({"optim.lr_decay": 0}, "`optim.lr_decay` must be a positive number, got 0"),
+        ({"gnn.dropout": -0.5}, "`gnn.dropout` must be a number in .0, 1., got -0.5"),
+        ({"gnn.layers_pre_mp": -1}, "`gnn.layers_pre_mp` must be a whole number of at least 0, got -1"),
+        ({"gnn.head": "nod"}, "unknown `gnn.head`: 'nod'; did you mean 'node'"),
+        ({"model.loss_fun": "mse"}, "unknown `model.loss_fun`: 'mse'. Known: cross_entropy"),
+        ({"dataset.task": "graph"}, "`dataset.task` must be one of 'node', got 'graph'"),
+        ({"dataset.task_type": "regression"}, "`dataset.task_type` must be one of 'classification', .*'regression'"),
+        ({"dataset.split": [0.7, 0.2, 0.2]}, "`dataset.split` must be three positive numbers .* at most 1, got"),
+        ({"dataset.split": [0.7, 0.3]}, "`dataset.split` must be three positive numbers .* at most 1, got"),
+        ({"dataset.split_seed": 2**32}, "`dataset.split_seed` must be a whole number from 0 to 2"),
+        ({"seed": -1}, "`seed` must be a whole number from 0 to 2"),
+        ({"num_threads": 0}, "`num_threads` must be a whole number of at least 1, got 0"),
+        ({"metric_best": "acuracy"}, "`metric_best` must be one of .*'acuracy'; did you mean 'accuracy'"),
+        ({"accelerator": "gpu"}, "`accelerator` must be 'auto' or a device of torch .*got 'gpu'"),
+        ({"csbm.mu_norm": math.inf}, "`csbm.mu_norm` must be a number such as 1.0, got inf"),
+        ({"csbm.logit_gain": math.inf}, "`csbm.logit_gain` must be null or a positive number, got inf"),
+        ({"lcat.loop": "csbm", "csbm.model": "lcat"}, "exists only where `csbm.learned` is true"),
         ({"dataset.split_mode": "file"}, "`dataset.split_file` must name one"),
         ({"dataset.split_mode": "randon"}, "unknown `dataset.split_mode`: 'randon'; did you mean 'random'"),
     ],

@@ -1,12 +1,16 @@
 import fcntl
+import json
 import os
+import signal
 import struct
 import subprocess
 import sys
 import termios
+import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from lcat_run import cli
 from lcat_run.errors import UserError
@@ -74,6 +78,9 @@ def test_files_are_found_before_packaged_names(tmp_path, monkeypatch):
         find_yaml("raal", "lcat_configs")
 
 
+SMALL = ["dataset.name", "BlockModel", "block_model.num_nodes", "60", "optim.max_epoch", "3"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -81,6 +88,20 @@ def test_files_are_found_before_packaged_names(tmp_path, monkeypatch):
         (["--cfg", "real", "gnn.layer_typ", "catconv"], "did you mean 'gnn.layer_type'?"),
         (["--cfg", "real", "dataset.name", "Cira"], "did you mean 'Cora'?"),
         (["--cfg", "real", "--repeat", "0"], "--repeat must be at least 1, got 0"),
+        (["--cfg", "real", *SMALL, "--repeat", "2"], "options come before the settings, got '--repeat'"),
+        (["--cfg", "real", *SMALL, "block_model.avg_degree", "500"], "lower avg_degree or change homophily"),
+        (["--cfg", "real", *SMALL, "dataset.split_mode", "public"], "this dataset has no public split"),
+        (
+            ["--cfg", "real", *SMALL, "dataset.split", "[0.98, 0.01, 0.01]"],
+            "random split, val: expected at least one node",
+        ),
+        (["--cfg", "real", *SMALL, "metric_best", "auc"], "`metric_best: auc` needs two classes, got 5"),
+        (["--cfg", "real", *SMALL, "lcat.edge_dim", "4"], "the edges of BlockModel have 0 features"),
+        (["--cfg", "real", *SMALL, "gnn.dim_inner", "4000000000000"], "the run cannot start: "),
+        (
+            ["--cfg", "real", *SMALL, "gnn.layer_type", "lcatpnaconv", "lcat.pna_aggregators", "[meen]"],
+            "the run cannot start: Could not resolve 'meen'",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(words, message, capsys, tmp_path, monkeypatch):
@@ -90,9 +111,6 @@ def test_a_mistake_is_one_line_and_status_2(words, message, capsys, tmp_path, mo
     assert message in error
     assert len(error.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
-
-
-SMALL = ["dataset.name", "BlockModel", "block_model.num_nodes", "60", "optim.max_epoch", "3"]
 
 
 def test_run_prints_the_result_and_finds_it_again(tmp_path, monkeypatch, capsys):
@@ -106,6 +124,49 @@ def test_run_prints_the_result_and_finds_it_again(tmp_path, monkeypatch, capsys)
     assert "layer 3: λ1 0." in outputs[0]
 
 
+def test_the_number_of_threads_is_the_options_or_the_settings(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    before = torch.get_num_threads()
+    try:
+        for seed, options, expected in [("0", [], 2), ("1", ["--threads", "1"], 1)]:
+            assert cli.main(["run", "--cfg", "real", *options, *SMALL, "num_threads", "2", "seed", seed]) == 0
+            (result,) = tmp_path.glob(f"results/real/runs/*-s{seed}-*/result.json")
+            assert json.loads(result.read_text())["timing"]["threads"] == expected
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL]) == 0
+    (result,) = tmp_path.glob("results/real/runs/*/result.json")
+    result.unlink()
+    result.with_name("checkpoint.pt").write_bytes(b"garbage")
+    capsys.readouterr()
+    assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("lcat run: ") and "checkpoint.pt is damaged" in line
+
+
+def test_a_failure_inside_a_run_is_one_line_and_status_1(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL, "dataset.node_encoder", "true"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("/failed.json has the rest")
+    assert Path(line.split()[-4]).is_file()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_signal_before_the_first_epoch_ends_with_the_same_status(tmp_path, monkeypatch, capsys, number):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("graphgym_lcat.gym.runner.prepare", lambda settings: os.kill(os.getpid(), number))
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["run", "--cfg", "real", *SMALL])
+    assert stop.value.code == 75
+    assert capsys.readouterr().err == "stopped; the same command goes on\n"
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
 def test_a_results_folder_that_cannot_be_written(tmp_path, monkeypatch, capsys):
     (tmp_path / "results").write_text("a file where a folder should be")
     monkeypatch.chdir(tmp_path)
@@ -115,9 +176,6 @@ def test_a_results_folder_that_cannot_be_written(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_a_terminated_run_says_how_to_go_on(tmp_path):
-    import signal
-    import time
-
     command = [sys.executable, "-m", "lcat_run.cli", "run", "--cfg", "real", "--threads", "1", *SMALL[:-1], "100000"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
