@@ -43,22 +43,39 @@ def footer(comparisons: Comparisons) -> list[str]:
     alpha, margin = comparisons.alpha, comparisons.margin
     unit = metrics.unit(comparisons.metric)
     in_unit = f", in {unit}" if unit else ""
-    within = f"±{margin:g} {unit}".rstrip()
+    pairs = "runs of the same split and seed" if comparisons.unit == "run" else "means of the same split over its seeds"
+    equivalent = ""
+    if margin is not None:
+        equivalent = (
+            f"else equivalent when two one-sided tests place the difference within {f'±{margin:g} {unit}'.rstrip()} "
+            f"(p < {alpha:g}, so that the {100 * (1 - 2 * alpha):g} % interval lies inside; not adjusted); "
+        )
     return [
-        f"Differences: model − baseline over the same seeds{in_unit}. t, p: two-sided paired t-test. "
+        f"Differences: model − baseline over n pairs of {pairs}{in_unit}. t, p: two-sided paired t-test. "
         "d_z: mean difference / its sd.",
         f"Holm p: adjusted over {comparisons.family_text()}. Detectable: the smallest true difference that n "
-        f"seeds with this spread show with {100 * POWER:g} % power.",
-        f"Verdict: better or worse when Holm's p < {alpha:g}; else equivalent when two one-sided tests place "
-        f"the difference within {within} (p < {alpha:g}, so that the {100 * (1 - 2 * alpha):g} % interval "
-        "lies inside; not adjusted); else undetermined.",
+        f"pairs with this spread show with {100 * POWER:g} % power at p < {alpha:g}, before Holm's adjustment.",
+        f"Verdict: better or worse when Holm's p < {alpha:g}; {equivalent}else undetermined.",
+        *_pooling(comparisons),
         *refusals(comparisons),
+    ]
+
+
+def _pooling(comparisons: Comparisons) -> list[str]:
+    if comparisons.splits < 2 or comparisons.unit == "split":
+        return []
+    return [
+        f"The pairs of up to {comparisons.splits} splits are pooled as if independent. Pairs of one split share it, "
+        "so these tests speak of new seeds on these splits, not of new splits: for those, --unit split."
     ]
 
 
 def refusals(comparisons: Comparisons) -> list[str]:
     """A line for each pair that could not be tested, naming what is missing."""
-    lines = []
+    lines = [
+        f"Refused: {written(model)} − {written(baseline)}: {written(model)} has no finished run."
+        for model, baseline in comparisons.untested.items()
+    ]
     for record in comparisons.table[comparisons.table["verdict"] == "refused"].to_dict("records"):
         where = " ".join(show(record[key]) for key in ("dataset", *comparisons.variants))
         pair = f"{written(record['model'])} − {written(record['baseline'])}"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import errno
+import os
 from pathlib import Path
 
 import pytest
 from fake_results import FakeSweep, write_sweep
 
 from lcat_run.cli import main
+from lcat_run.errors import UserError
+from lcat_run.results_arguments import reported_errors
 
 
 @pytest.fixture
@@ -100,6 +104,7 @@ def test_the_report_goes_beside_the_results_or_where_asked(tmp_path, capsys):
         (["plot", "real", "csbm"], "not a CSBM sweep"),
         (["plot", "real", "curves", "--dataset", "Coar"], "no run on 'Coar': the datasets are"),
         (["plot", "real", "curves", "-o", "c.jpg"], "cannot write c.jpg"),
+        (["trend", "real", "-o", "t.jpg"], "cannot write t.jpg"),
     ],
 )
 def test_a_mistake_ends_with_status_2_and_one_message(workplace, capsys, arguments, message):
@@ -110,6 +115,45 @@ def test_a_mistake_ends_with_status_2_and_one_message(workplace, capsys, argumen
     assert captured.out == ""
     assert captured.err.startswith(f"lcat {arguments[0]}: {message}")
     assert captured.err.count("\n") == 1
+
+
+def test_an_existing_directory_may_have_a_dot_in_its_name(workplace):
+    Path("tmp.x7").mkdir()
+    assert main(["table", "real", "-o", "tmp.x7"]) == 0
+    assert main(["plot", "real", "paper", "-o", "tmp.x7", "--format", "svg"]) == 0
+    assert sorted(p.name for p in Path("tmp.x7").iterdir()) == ["paper.svg", "table.md"]
+
+
+def test_a_format_that_is_asked_for_wins_over_the_suffix_of_the_file(workplace):
+    assert main(["table", "real", "-o", "table.txt", "--format", "csv"]) == 0
+    assert Path("table.txt").read_text().startswith("model,dataset")
+    assert main(["plot", "real", "paper", "-o", "picture.png", "--format", "pdf"]) == 0
+    assert Path("picture.png").read_bytes().startswith(b"%PDF")
+
+
+def test_nothing_is_left_behind_by_a_report_that_fails(workplace, capsys):
+    assert main(["report", "real", "-o", "new/deep/r.html", "--metric", "none"]) == 2
+    assert not Path("new").exists()
+
+
+def test_a_sweep_that_has_not_begun_a_model_is_compared_as_far_as_it_goes(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat", "cat", "lcat"), datasets=("Cora",), seeds=3, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    for path in folder.glob("runs/lcat-*/result.json"):
+        path.unlink()
+    assert main(["compare", str(folder)]) == 0
+    assert "Refused: L-CAT − GAT: L-CAT has no finished run." in capsys.readouterr().out
+
+
+def test_a_comparison_without_any_baseline_says_how_to_name_one(tmp_path, capsys):
+    sweep = FakeSweep(models=("mine",), datasets=("Cora",), seeds=3, axes={}, over=(), histories=False)
+    assert main(["compare", str(write_sweep(tmp_path, sweep))]) == 2
+    assert "no baseline is declared: expected --baseline MODEL=BASELINE; models: mine" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_is_reported_without_an_empty_name():
+    with pytest.raises(UserError, match=r"^No space left on device$"), reported_errors():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_pairs_that_cannot_be_tested_end_with_status_2_naming_why(tmp_path, capsys):
