@@ -19,12 +19,13 @@ def comparison_table(comparisons: Comparisons) -> Table:
     notes = comparisons.tested["note"].any()
     columns = [*COLUMNS, *(["Note"] if notes else [])]
     columns[columns.index("95 % CI")] = f"{100 * (1 - comparisons.alpha):g} % CI"
+    digits = 2 if metrics.unit(comparisons.metric) else 4  # two of a per cent, four of a loss
     rows = []
     previous = None
     for record in comparisons.table.to_dict("records"):
         pair = f"{written(record['model'])} − {written(record['baseline'])}"
         labels = (pair, *(show(record[key]) for key in ("dataset", *comparisons.variants)))
-        cells = [Cell(record["verdict"], _mark(record)), *_numbers(record)]
+        cells = [Cell(record["verdict"], _mark(record)), *_numbers(record, digits)]
         cells += [Cell(record["note"])] if notes else []
         rows.append(Row(labels, cells, previous not in (None, pair)))
         previous = pair
@@ -87,28 +88,28 @@ def _mark(record: dict) -> str:
     return record["verdict"] if record["verdict"] in ("better", "worse") else ""
 
 
-def _numbers(record: dict) -> list[Cell]:
+def _numbers(record: dict, digits: int) -> list[Cell]:
     if record["verdict"] == "refused":
         return [Cell(MISSING) for _ in range(9)]
     return [
         Cell(str(record["n"]), sort=record["n"]),
         _signed(record["t"]),
         _p(record["p"]),
-        _signed(record["difference"]),
-        Cell(f"[{signed(record['ci_low'])}, {signed(record['ci_high'])}]", sort=record["ci_low"]),
+        _signed(record["difference"], digits),
+        Cell(f"[{signed(record['ci_low'], digits)}, {signed(record['ci_high'], digits)}]", sort=record["ci_low"]),
         _p(record["p_holm"]),
         _p(record["p_wilcoxon"]),
         _signed(record["effect_size"]),
-        _detectable(record["detectable"]),
+        _detectable(record["detectable"], digits),
     ]
 
 
-def _detectable(value: float | None) -> Cell:
-    return Cell(MISSING) if value is None or math.isnan(value) else Cell(f"{value:.2f}", sort=value)
+def _detectable(value: float | None, digits: int) -> Cell:
+    return Cell(MISSING) if value is None or math.isnan(value) else Cell(f"{value:.{digits}f}", sort=value)
 
 
-def _signed(value: float) -> Cell:
-    return Cell(signed(value), sort=value)
+def _signed(value: float, digits: int = 2) -> Cell:
+    return Cell(signed(value, digits), sort=value)
 
 
 def _p(value: float) -> Cell:

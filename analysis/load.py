@@ -154,7 +154,8 @@ def _read_mapping(path: Path, parse: Callable[[bytes], Any]) -> dict[str, Any]:
     try:
         return _mapping(parse(path.read_bytes()))
     except (yaml.YAMLError, ValueError) as error:  # ValueError: not JSON, or not UTF-8
-        raise AnalysisError(f"{path} is not valid {path.suffix[1:].upper()}: {error}") from error
+        problem = " ".join(str(error).split())  # YAML's messages have several lines
+        raise AnalysisError(f"{path} is not valid {path.suffix[1:].upper()}: {problem}") from error
 
 
 def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[dict]]:

@@ -16,7 +16,7 @@ def configured(runs: pd.DataFrame, key: str) -> object | None:
     try:
         tree = yaml.safe_load(path.read_bytes()) if path.exists() else None
     except yaml.YAMLError as error:
-        raise AnalysisError(f"{path} is not valid YAML: {error}") from error
+        raise AnalysisError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, dict) else None
     return tree

@@ -99,7 +99,11 @@ def load_and_select(args: argparse.Namespace) -> tuple[Results, Selection]:
     from lcat_analysis.select import select
 
     results = load(find_results(args.results))
-    return results, select(results, args.metric, args.over)
+    selection = select(results, args.metric, args.over)
+    if len(results.problems):
+        counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
+        print(f"not all runs have a usable result: {counts} (`lcat report` names them)", file=sys.stderr)
+    return results, selection
 
 
 def compare_models(

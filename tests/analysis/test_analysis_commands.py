@@ -145,6 +145,36 @@ def test_a_sweep_that_has_not_begun_a_model_is_compared_as_far_as_it_goes(tmp_pa
     assert "Refused: L-CAT − GAT: L-CAT has no finished run." in capsys.readouterr().out
 
 
+def test_runs_without_a_result_are_counted_beside_every_table(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=3, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    next(folder.glob("runs/*/result.json")).write_text("{")
+    assert main(["table", str(folder)]) == 0
+    expected = "not all runs have a usable result: 2 done, 1 broken (`lcat report` names them)\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_where_no_run_can_be_read_the_first_reason_is_told(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=1, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    (path,) = folder.glob("runs/*/result.json")
+    path.write_text("{")
+    assert main(["table", str(folder)]) == 2
+    assert f"0 done, 1 broken; {path.parent.name}: JSONDecodeError: " in capsys.readouterr().err
+
+
+def test_a_damaged_configuration_is_one_line(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=1, axes={}, over=(), epochs=2)
+    folder = write_sweep(tmp_path, sweep)
+    next(folder.glob("runs/*/config.yaml")).write_text("a: [")
+    assert main(["plot", str(folder), "paper", "-o", str(tmp_path / "p.svg")]) == 2
+    err = capsys.readouterr().err
+    assert "config.yaml is not valid YAML" in err
+    assert err.count("\n") == 1
+    assert main(["plot", str(folder), "lambdas"]) == 2
+    assert capsys.readouterr().err == "lcat plot: no chosen run learned λ\n"
+
+
 def test_a_comparison_without_any_baseline_says_how_to_name_one(tmp_path, capsys):
     sweep = FakeSweep(models=("mine",), datasets=("Cora",), seeds=3, axes={}, over=(), histories=False)
     assert main(["compare", str(write_sweep(tmp_path, sweep))]) == 2

@@ -109,6 +109,7 @@ def test_for_a_loss_lower_is_better(tmp_path):
         path.write_text(json.dumps(result))
     comparisons = compare(select(load(folder), "loss"))
     assert only(comparisons)["verdict"] == "better"
+    assert comparison_table(comparisons).rows[0].cells[4].text == "−0.3980"
     assert comparisons.outcome() == {("cat", "Cora"): "better"}
 
 
