@@ -180,7 +180,7 @@ def _fit_cells(fit: Fit) -> list[Cell]:
         Cell(signed(fit.slope, 4), sort=fit.slope),
         Cell(interval, sort=fit.ci_low),
         Cell(signed(fit.intercept), sort=fit.intercept),
-        Cell(MISSING if fit.r is None else f"{fit.r:.2f}", sort=fit.r),
+        Cell(MISSING if fit.r is None else f"{fit.r:.2f}".replace("-", "−"), sort=fit.r),
         Cell(p, sort=fit.p),
     ]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from fake_results import FakeSweep, write_sweep
 
@@ -10,7 +11,7 @@ from lcat_analysis.labels import place_labels
 from lcat_analysis.load import load
 from lcat_analysis.render import to_terminal
 from lcat_analysis.select import select
-from lcat_analysis.trend import fit_line, published_trend, trend, trend_figure, trend_table
+from lcat_analysis.trend import Trend, fit_line, published_trend, trend, trend_figure, trend_table
 
 
 @pytest.mark.parametrize(
@@ -151,3 +152,10 @@ def test_a_difference_of_losses_is_not_called_an_improvement_in_points(results):
     selection = select(results, "loss")
     notes = trend_table(trend(compare(selection, results.grid["compare"]), selection)).notes
     assert notes[0].startswith("Difference of loss, below 0 better against average degree")
+
+
+def test_a_falling_line_has_real_minus_signs():
+    fit = fit_line(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.4, 0.3, 0.1, 0.1]))
+    texts = [cell.text for cell in trend_table(Trend(pd.DataFrame(), {"line": fit}, [])).rows[0].cells]
+    assert texts[4] == "−0.95"
+    assert not any("-" in text for text in texts)
