@@ -23,8 +23,9 @@ from lcat_analysis.paired import paired_test
 from lcat_analysis.select import Selection
 
 FAMILIES = ("all", "dataset", "model")
+UNITS = ("run", "split")
 ALPHA = 0.05
-MARGIN = 0.5
+MARGIN = 0.5  # points; a loss has no scale that a default could know
 
 
 @dataclass
@@ -36,12 +37,20 @@ class Comparisons:
     variants: list[str]
     metric: str
     alpha: float
-    margin: float
+    margin: float | None
     family: str
+    unit: str
+    splits: int  # the most that one dataset has
 
     @property
     def tested(self) -> pd.DataFrame:
         return self.table[self.table["verdict"] != "refused"]
+
+    @property
+    def untested(self) -> dict[str, str]:
+        """Declared pairs, model → baseline, of which the model has no finished run at all."""
+        present = set(self.table["model"])
+        return {model: baseline for model, baseline in self.baselines.items() if model not in present}
 
     def family_text(self) -> str:
         """The family of Holm's correction, in words."""
@@ -67,8 +76,9 @@ def compare(
     baselines: Mapping[str, str] | None = None,
     *,
     alpha: float = ALPHA,
-    margin: float = MARGIN,
+    margin: float | None = None,
     family: str = "all",
+    unit: str = "run",
     strict: bool = True,
 ) -> Comparisons:
     """Test each model against its baseline.
@@ -76,17 +86,22 @@ def compare(
     Args:
         baselines: model → baseline, as in the grid's ``compare``; without it the paper's pairs.
         alpha: level of the tests, of the intervals (1 − α) and of the verdict.
-        margin: differences up to this (in points) count as equivalent.
+        margin: differences up to this count as equivalent; by default 0.5 points, and nothing does for a loss.
         family: over which tests Holm's correction runs: ``all``, or those of one ``dataset`` or one
             ``model``.
-        strict: raise when a baseline has no run at all; otherwise its pairs are refused one by one.
+        unit: what is paired: each ``run``, or the mean of each ``split`` over its seeds. Pairs that share a
+            split are not independent evidence about other splits.
+        strict: raise when a model or baseline has no run at all; otherwise its pairs are refused one by one.
     """
     if not 0 < alpha < 1:
         raise AnalysisError(f"alpha must lie between 0 and 1, got {alpha}")
-    if not margin > 0:
+    if margin is None:
+        margin = None if lower_is_better(selection.metric) else MARGIN
+    elif not margin > 0:
         raise AnalysisError(f"the margin must be positive, got {margin}")
-    if family not in FAMILIES:
-        raise AnalysisError(f"unknown family {family!r}: expected {', '.join(FAMILIES)}{nearest(family, FAMILIES)}")
+    for name, value, known in (("family", family, FAMILIES), ("unit", unit, UNITS)):
+        if value not in known:
+            raise AnalysisError(f"unknown {name} {value!r}: expected {', '.join(known)}{nearest(value, known)}")
     pairs = dict(baselines) if baselines else default_baselines(selection.models)
     if strict:
         _check_baselines(pairs, selection.models)
@@ -94,11 +109,13 @@ def compare(
     rows = []
     for model in selection.models:
         if model in pairs:
-            rows += _compare_model(selection, model, pairs[model], conditions, alpha, margin)
+            for condition in conditions:
+                rows += _compare_on(selection, condition, model, pairs[model], unit, alpha=alpha, margin=margin)
     columns = ["model", "baseline", "dataset", *selection.variants, *NUMBERS, "p_holm", "verdict", "note"]
     table = pd.DataFrame(rows, columns=columns)
     table = _decide(_adjust(table, family), selection.metric, alpha, margin)
-    return Comparisons(table, pairs, selection.variants, selection.metric, alpha, margin, family)
+    splits = int(selection.runs.groupby("dataset")["split_seed"].nunique().max())
+    return Comparisons(table, pairs, selection.variants, selection.metric, alpha, margin, family, unit, splits)
 
 
 NUMBERS = (
@@ -120,25 +137,28 @@ def _check_baselines(pairs: Mapping[str, str], models: Sequence[str]) -> None:
                 )
 
 
-def _compare_model(
-    selection: Selection, model: str, baseline: str, conditions: list[tuple], alpha: float, margin: float
+def _compare_on(
+    selection: Selection, condition: tuple, model: str, baseline: str, unit: str, **options: float | None
 ) -> list[dict]:
-    rows = []
-    for dataset, *variant in conditions:
-        values = selection.values(model, dataset, variant)
-        if values.empty:
-            continue
-        row = {"model": model, "baseline": baseline, "dataset": dataset}
-        row |= dict(zip(selection.variants, variant, strict=True))
-        try:
-            other, remark = _baseline_values(selection, baseline, dataset, variant)
-            row |= {"model_mean": values.mean(), "baseline_mean": other.mean()}
-            _check_pairing(model, values, baseline, other)
-            test = asdict(paired_test(values, other.loc[values.index], alpha=alpha, margin=margin))
-            rows.append(row | test | {"verdict": "", "note": _describe(test) or remark})
-        except AnalysisError as error:
-            rows.append(row | {"n": 0, "verdict": "refused", "note": str(error)})
-    return rows
+    """The row of a pair under one condition; none where the model was not run."""
+    dataset, *variant = condition
+    values = selection.values(model, dataset, variant)
+    if values.empty:
+        return []
+    row = {"model": model, "baseline": baseline, "dataset": dataset}
+    row |= dict(zip(selection.variants, variant, strict=True))
+    try:
+        other, remark = _baseline_values(selection, baseline, dataset, variant)
+        row |= {"model_mean": values.mean(), "baseline_mean": other.mean()}
+        _check_pairing(model, values, baseline, other)
+        if unit == "split":
+            values, other = (series.groupby("split_seed").mean() for series in (values, other))
+            if len(values) < 2:
+                raise AnalysisError("only one split: a paired test of splits needs at least 2")
+        test = asdict(paired_test(values, other.loc[values.index], **options))
+        return [row | test | {"verdict": "", "note": _describe(test) or remark}]
+    except AnalysisError as error:
+        return [row | {"n": 0, "verdict": "refused", "note": str(error)}]
 
 
 def _baseline_values(
@@ -210,7 +230,7 @@ def _adjust(table: pd.DataFrame, family: str) -> pd.DataFrame:
     return table
 
 
-def _decide(table: pd.DataFrame, metric: str, alpha: float, margin: float) -> pd.DataFrame:
+def _decide(table: pd.DataFrame, metric: str, alpha: float, margin: float | None) -> pd.DataFrame:
     sign = -1 if lower_is_better(metric) else 1
     for index, row in table.iterrows():
         if row["verdict"] == "refused":

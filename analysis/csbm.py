@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lcat_analysis import figures
-from lcat_analysis.errors import AnalysisError
+from lcat_analysis.errors import NotRecorded
 from lcat_analysis.models import written
 from lcat_analysis.run_config import configured
 from lcat_analysis.select import Selection
@@ -64,7 +64,7 @@ def csbm_table(selection: Selection) -> pd.DataFrame:
     runs = selection.runs
     settings = {name: _setting(runs, name) for name in ("q", "mu_norm")}
     if any(value is None for value in settings.values()) or "test.accuracy" not in runs:
-        raise AnalysisError("not a CSBM sweep: expected hyperparameters csbm.q and csbm.mu_norm in the results")
+        raise NotRecorded("not a CSBM sweep: expected hyperparameters csbm.q and csbm.mu_norm in the results")
     table = pd.DataFrame({"model": runs["model"], "seed": runs["seed"], "accuracy": runs["test.accuracy"]})
     table = table.assign(**settings)
     gammas = pd.DataFrame([_gammas(extra) for extra in runs["extra"]], index=runs.index)
@@ -105,7 +105,7 @@ def csbm_figure(table: pd.DataFrame, data: Data | None = None) -> Figure:
     data = data or Data()
     columns = panels(table)
     if not columns:
-        raise AnalysisError("neither q nor ‖μ‖ takes 3 values at a fixed value of the other: nothing to plot")
+        raise NotRecorded("neither q nor ‖μ‖ takes 3 values at a fixed value of the other: nothing to plot")
     gamma_models = [m for m in ("gat", "cat") if _has(table, m, "gamma_")]
     lambda_models = [m for m in ("lcat",) if _has(table, m, "lambda")]
     rows = ["accuracy", *gamma_models, *lambda_models]

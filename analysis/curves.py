@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lcat_analysis import figures, metrics
-from lcat_analysis.errors import AnalysisError, nearest
+from lcat_analysis.errors import AnalysisError, NotRecorded, nearest
 from lcat_analysis.history import read_history
 from lcat_analysis.models import written
 from lcat_analysis.select import Selection
@@ -34,7 +34,7 @@ def training_curves(selection: Selection, dataset: str, split: str = "test") -> 
     metric = selection.metric_of(dataset)
     for model, own in runs.groupby("model", sort=False):
         histories = [read_history(path, split) for path in own["path"]]
-        histories = [h[["epoch", metric]] for h in histories if metric in h]
+        histories = [h[["epoch", metric]] for h in histories if {"epoch", metric} <= set(h)]
         if not histories:
             continue
         grouped = pd.concat(histories).groupby("epoch")[metric]
@@ -58,7 +58,7 @@ def curves_figure(
     found = {dataset: training_curves(selection, dataset, split) for dataset in datasets}
     found = {dataset: table for dataset, table in found.items() if len(table)}
     if not found:
-        raise AnalysisError(f"no run logged {selection.metric} by epoch: expected {split}/stats.json in their folders")
+        raise NotRecorded(f"no run logged {selection.metric} by epoch: expected {split}/stats.json in their folders")
     shown = [m for m in selection.models if models is None or m in models]
     rows, columns = figures.grid_size(len(found), 3)
     with figures.styled():

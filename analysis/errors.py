@@ -1,4 +1,4 @@
-"""The one exception of this package, and the hint that goes with a misspelt name."""
+"""The exceptions of this package, and the hint that goes with a misspelt name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from collections.abc import Iterable
 
 class AnalysisError(ValueError):
     """What the analysis needs and did not find: one message with what was expected, what came, and where."""
+
+
+class NotRecorded(AnalysisError):
+    """The results do not hold what a figure shows. A report goes without it, whereas a file that cannot be read is named."""
 
 
 def nearest(name: object, options: Iterable[object]) -> str:

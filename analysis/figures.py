@@ -114,10 +114,14 @@ def plain(text: object) -> str:
 
 
 def save(figure: Figure, target: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write ``figure`` to ``target``: a directory (``<name>.<format>`` each), or a file by its suffix."""
-    paths = [target] if target.suffix else [target / f"{name}.{kind}" for kind in formats]
+    """Write ``figure`` to ``target``: a directory (``<name>.<format>`` each), or a file by its suffix.
+
+    A single format decides about a file too, whatever its suffix.
+    """
+    is_file = target.suffix and not target.is_dir()
+    paths = [target] if is_file else [target / f"{name}.{kind}" for kind in formats]
     for path in paths:
-        kind = path.suffix.removeprefix(".").lower()
+        kind = formats[0] if len(formats) == 1 else path.suffix.removeprefix(".").lower()
         if kind not in FORMATS:
             raise AnalysisError(f"cannot write {path.name}: expected {', '.join(FORMATS)}{nearest(kind, FORMATS)}")
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -43,11 +43,14 @@ IGNORED_GROUPS = (
 
 
 def find_graphgym_runs(root: Path) -> list[Path]:
-    """Seed folders (``<run>/<seed>``) at any depth below ``root``."""
+    """Seed folders (``<run>/<seed>``) at any depth below ``root``.
+
+    GraphGym names them by a number; ``<run>/agg`` beside them holds means over seeds, which are no run.
+    """
     found = []
     for folder, subfolders, _ in os.walk(root):
         if "val" in subfolders and os.path.exists(os.path.join(folder, "val", "stats.json")):
-            found.append(Path(folder))
+            found += [Path(folder)] if os.path.basename(folder).isdigit() else []
             subfolders.clear()
     return sorted(found)
 
@@ -79,7 +82,7 @@ def read_graphgym_run(run_dir: Path) -> dict[str, Any] | None:
         "model": str(model or run_dir.parent.name),
         "dataset": str(config.get("dataset.name", "unknown")),
         "avg_degree": math.nan,
-        "seed": int(run_dir.name) if run_dir.name.isdigit() else 0,
+        "seed": int(run_dir.name),
         "split_seed": 0,
         "best_epoch": best_epoch,
         "test_epoch": test_epoch,

@@ -11,6 +11,8 @@ import pandas as pd
 
 from lcat_analysis.errors import AnalysisError
 
+LAMBDA_COLUMNS = ("epoch", "layer", "head", "lambda1", "lambda2")
+
 
 def read_history(run_path: str | os.PathLike[str], split: str) -> pd.DataFrame:
     """Every epoch of one run on one split (``train``, ``val`` or ``test``); empty when it was not logged."""
@@ -33,18 +35,22 @@ def read_lambdas(run_path: str | os.PathLike[str]) -> pd.DataFrame:
     if not path.exists():
         return pd.DataFrame()
     try:
-        return pd.read_csv(path)
-    except ValueError as error:  # pandas' own errors of parsing are ValueErrors
+        return pd.read_csv(path)[list(LAMBDA_COLUMNS)]
+    except (ValueError, KeyError) as error:  # pandas' own errors of parsing are ValueErrors
         raise AnalysisError(f"{path} is not a table of λ: {error}") from error
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """A file of one JSON object a line."""
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         if line.strip():
             try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError as error:
-                raise AnalysisError(f"{path}, line {number}: expected a JSON object, got {line[:60]!r}") from error
+                row = json.loads(line)
+            except ValueError:  # neither JSON nor, perhaps, UTF-8
+                row = None
+            if not isinstance(row, dict):
+                text = line[:60].decode(errors="replace")
+                raise AnalysisError(f"{path}, line {number}: expected a JSON object, got {text!r}")
+            rows.append(row)
     return rows

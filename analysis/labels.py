@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
 
 DISTANCES = (5, 11, 18, 26, 36, 48)  # points from the mark
+NEAR = 9  # a name further from its mark, in points, needs a line to it
 MARK = 3.5  # radius kept free around a point, in points
 ANGLES = np.deg2rad([0, 180, 90, 270, 45, 315, 135, 225])
 
@@ -51,12 +52,13 @@ def place_labels(
             + 4 * (_area(place.box) - _overlap(place.box, inside))
             + 3 * sum(_overlap(place.box, mark) for mark in marks)
             + 3 * place.distance
+            + 4 * sum(_overlap(piece, other) for piece in _leader(to_pixels(anchor), place, pixel) for other in taken)
             for place in places
         ]
         best = places[int(np.argmin(costs))]
         note.remove()
         annotations.append(_annotate(axes, anchor, text, best, style))
-        taken.append(best.box)
+        taken += [best.box, *_leader(to_pixels(anchor), best, pixel)]
     return annotations
 
 
@@ -91,11 +93,18 @@ def _annotate(axes: Axes, anchor: tuple[float, float], text: str, place: Place, 
         textcoords="offset points",
         ha=place.horizontal,
         va=place.vertical,
-        arrowprops=line if place.distance > 9 else None,  # a name far from its mark needs a line to it
+        arrowprops=line if place.distance > NEAR else None,
         **style,
     )
     note.set_in_layout(False)  # or the axes would move after the names were placed
     return note
+
+
+def _leader(mark: np.ndarray, place: Place, pixel: float) -> list[tuple[float, float, float, float]]:
+    """The line from a name to its mark, in pieces; none where the name is near."""
+    if place.distance <= NEAR:
+        return []
+    return [_around(*(mark + t * pixel * np.array([place.dx, place.dy])), pixel) for t in np.linspace(0.3, 0.9, 7)]
 
 
 def _around(x: float, y: float, radius: float) -> tuple[float, float, float, float]:

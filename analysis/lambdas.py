@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lcat_analysis import figures
-from lcat_analysis.errors import AnalysisError
+from lcat_analysis.errors import NotRecorded
 from lcat_analysis.history import read_lambdas
 from lcat_analysis.models import written
 from lcat_analysis.select import Selection
@@ -60,7 +60,7 @@ def evolution_figure(selection: Selection, dataset: str) -> Figure:
     runs = learned_runs(selection)
     histories = lambda_histories(runs[runs["dataset"] == dataset])
     if histories.empty:
-        raise AnalysisError(f"no run on {dataset} logged λ: expected lambdas.csv in the folders of learned models")
+        raise NotRecorded(f"no run on {dataset} logged λ: expected lambdas.csv in the folders of learned models")
     models = [model for model in selection.models if model in set(histories["model"])]
     layers = sorted(histories["layer"].unique())
     with figures.styled():
@@ -75,7 +75,7 @@ def evolution_figure(selection: Selection, dataset: str) -> Figure:
                     ax.set_title(f"layer {column + 1}")
                 if row == len(models) - 1:
                     ax.set_xlabel("epoch")
-            axes[row * len(layers)].set_ylabel(figures.plain(written(model)))
+            axes[row * len(layers)].set_ylabel(f"{figures.plain(written(model))}\n{figures.plain(dataset)}")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=2, handlelength=1.6, columnspacing=1)
     return figure
@@ -94,7 +94,7 @@ def distribution_figure(selection: Selection) -> Figure:
     """Where λ ended: a panel a model and condition, a column a layer, a dot a run, the bar its mean."""
     table = final_lambdas(selection)
     if table.empty:
-        raise AnalysisError("no chosen run learned λ: result.json holds no lambdas")
+        raise NotRecorded("no chosen run learned λ: result.json holds no lambdas")
     keys = ["model", "dataset", *selection.variants]
     order = [(m, *c) for m in selection.models for c in selection.conditions()]
     present = set(map(tuple, table[keys].drop_duplicates().itertuples(index=False)))

@@ -98,9 +98,10 @@ class Results:
         return [column.removeprefix("test.") for column in self.runs.columns if column.startswith("test.")]
 
     def counts(self) -> dict[str, int]:
-        """Runs by state, ``done`` first."""
+        """Runs by state, ``done`` first; a diverged run is finished, and counted as diverged only."""
         states = self.problems["state"].value_counts()
-        return {"done": len(self.runs), **{str(state): int(n) for state, n in states.items()}}
+        done = len(self.runs) - int(states.get("diverged", 0))
+        return {"done": done, **{str(state): int(n) for state, n in states.items()}}
 
 
 def load(*paths: str | os.PathLike[str]) -> Results:
@@ -147,18 +148,19 @@ def _describe_sweep(folder: Path) -> Sweep:
     return Sweep(name=str(grid.get("name") or folder.resolve().name), path=folder, grid=grid, info=info)
 
 
-def _read_mapping(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
+def _read_mapping(path: Path, parse: Callable[[bytes], Any]) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        return _mapping(parse(path.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, json.JSONDecodeError) as error:
-        raise AnalysisError(f"{path} is not valid {path.suffix[1:].upper()}: {error}") from error
+        return _mapping(parse(path.read_bytes()))
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: not JSON, or not UTF-8
+        problem = " ".join(str(error).split())  # YAML's messages have several lines
+        raise AnalysisError(f"{path} is not valid {path.suffix[1:].upper()}: {problem}") from error
 
 
 def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[dict]]:
     rows, problems = [], []
-    listed = read_json_lines(path) if (path := sweep.path / "runs.jsonl").exists() else []
+    listed = _read_list(sweep.path / "runs.jsonl")
     sweep.asked = [run for run in listed if run.get("in_grid", True)]
     earlier = {str(run["run_id"]) for run in listed if not run.get("in_grid", True)}
     for run_dir in run_dirs:
@@ -168,7 +170,7 @@ def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[di
             continue
         try:
             row = _read_run(run_dir)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:  # not what a run writes
+        except (ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:  # not what a run writes
             detail = f"{type(error).__name__}: {error}"
             problems.append(_problem(sweep, run_dir.name, "broken", detail, run_dir))
             continue
@@ -184,6 +186,13 @@ def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[di
             problems.append(_problem(sweep, row["run_id"], "diverged", detail, run_dir))
     problems += _missing_runs(sweep, {row["run_id"] for row in rows} | {p["run_id"] for p in problems})
     return rows, problems
+
+
+def _read_list(path: Path) -> list[dict[str, Any]]:
+    runs = read_json_lines(path) if path.exists() else []
+    if nameless := [run for run in runs if "run_id" not in run]:
+        raise AnalysisError(f"{path}: expected a run_id in every line, got {json.dumps(nameless[0])[:60]}")
+    return runs
 
 
 def _read_run(run_dir: Path) -> dict | None:

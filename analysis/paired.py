@@ -29,7 +29,8 @@ class PairedTest:
         effect_size: d_z = difference / sd (±inf when the sd is 0 and the difference is not).
         detectable: the smallest true difference that this many pairs with this sd show with 80 % power;
             None when the differences are constant and so say nothing of their spread.
-        p_equivalent: two one-sided t-tests against ±margin; small means: no further apart than the margin.
+        p_equivalent: two one-sided t-tests against ±margin; small means: no further apart than the margin. Not
+            a number without a margin.
         constant: all differences are equal. Then a t-test has no spread to work with (t = ±inf, p = 0
             whatever the number of pairs), and ``p`` is the exact signed-rank p instead, 2^(1−n); so is
             ``p_equivalent``, one-sided.
@@ -50,7 +51,7 @@ class PairedTest:
 
 
 def paired_test(
-    model: Sequence[float], baseline: Sequence[float], *, alpha: float = 0.05, margin: float = 0.5
+    model: Sequence[float], baseline: Sequence[float], *, alpha: float = 0.05, margin: float | None = 0.5
 ) -> PairedTest:
     """Compare two models run by run; ``model[i]`` and ``baseline[i]`` share their seed.
 
@@ -71,9 +72,7 @@ def paired_test(
     mean = float(differences.mean())
     p_wilcoxon = _signed_rank_p(differences)
     if np.ptp(differences) == 0:
-        return _constant(n, mean, p_wilcoxon, margin)
-    from statsmodels.stats.weightstats import DescrStatsW
-
+        return _constant(n, mean, p_wilcoxon, _equivalence_p(differences, margin))
     test = stats.ttest_1samp(differences, 0.0)
     interval = test.confidence_interval(1 - alpha)
     sd = float(differences.std(ddof=1))
@@ -88,9 +87,20 @@ def paired_test(
         p_wilcoxon=p_wilcoxon,
         effect_size=mean / sd,
         detectable=detectable_effect(n, alpha) * sd,
-        p_equivalent=float(DescrStatsW(differences).ttost_mean(-margin, margin)[0]),
+        p_equivalent=_equivalence_p(differences, margin),
         constant=False,
     )
+
+
+def _equivalence_p(differences: np.ndarray, margin: float | None) -> float:
+    if margin is None:
+        return math.nan
+    if np.ptp(differences) == 0:
+        # One-sided exact signed-rank tests against ±margin: all differences lie on the same side of both.
+        return 0.5**differences.size if abs(differences[0]) < margin else 1.0
+    from statsmodels.stats.weightstats import DescrStatsW
+
+    return float(DescrStatsW(differences).ttost_mean(-margin, margin)[0])
 
 
 def _signed_rank_p(differences: np.ndarray) -> float:
@@ -113,9 +123,8 @@ def _signed_rank_p(differences: np.ndarray) -> float:
     )
 
 
-def _constant(n: int, difference: float, p_wilcoxon: float, margin: float) -> PairedTest:
+def _constant(n: int, difference: float, p_wilcoxon: float, p_equivalent: float) -> PairedTest:
     infinite = math.copysign(math.inf, difference) if difference else 0.0
-    # One-sided exact signed-rank tests against ±margin: all differences lie on the same side of both.
     return PairedTest(
         n=n,
         difference=difference,
@@ -127,7 +136,7 @@ def _constant(n: int, difference: float, p_wilcoxon: float, margin: float) -> Pa
         p_wilcoxon=p_wilcoxon,
         effect_size=infinite,
         detectable=None,
-        p_equivalent=0.5**n if abs(difference) < margin else 1.0,
+        p_equivalent=p_equivalent,
         constant=True,
     )
 

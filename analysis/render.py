@@ -140,19 +140,11 @@ def to_terminal(table: Table, *, colour: bool = False, width: int | None = None)
     width = width or shutil.get_terminal_size((120, 24)).columns
     texts = [[_terminal_text(cell, colour) for cell in row.cells] for row in table.rows]
     label_width = [
-        max(
-            len(name),
-            *(len(row.labels[i]) for row in table.rows),
-            len(table.header[0][0]) if table.header and not i else 0,
-        )
+        max([len(name), *(len(row.labels[i]) for row in table.rows), *(len(t) for t, _ in table.header if not i)])
         for i, name in enumerate(table.label_names)
     ]
     sizes = [
-        max(
-            len(name),
-            *(_visible(row[i]) for row in texts),
-            *(len(t[i]) for _, t in table.header if i < len(t)),
-        )
+        max([len(name), *(_visible(row[i]) for row in texts), *(len(t[i]) for _, t in table.header if i < len(t))])
         for i, name in enumerate(table.columns)
     ]
     lines = [table.title]

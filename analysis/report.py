@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 import yaml
 
 from lcat_analysis import csbm, curves, figures, lambdas, metrics, noise, paper
-from lcat_analysis.compare import MARGIN, Comparisons, compare
+from lcat_analysis.compare import Comparisons, compare
 from lcat_analysis.comparison_table import comparison_table
-from lcat_analysis.errors import AnalysisError
+from lcat_analysis.errors import AnalysisError, NotRecorded
 from lcat_analysis.load import Results
 from lcat_analysis.models import written
 from lcat_analysis.render import to_html
@@ -62,13 +62,14 @@ class Section:
 
 def write_report(results: Results, target: Path, **options: object) -> Path:
     """Write the report to the file ``target`` and return it; options as for `render_report`."""
+    html = render_report(results, **options)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(render_report(results, **options), encoding="utf-8")
+    target.write_text(html, encoding="utf-8")
     return target
 
 
 def render_report(
-    results: Results, *, metric: str | None = None, over: Sequence[str] | None = None, margin: float = MARGIN
+    results: Results, *, metric: str | None = None, over: Sequence[str] | None = None, margin: float | None = None
 ) -> str:
     """The report as HTML. ``metric`` and ``over`` as for `select`, ``margin`` as for `compare`."""
     import jinja2
@@ -146,7 +147,7 @@ def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | 
         return None
     try:
         found = trend(comparisons, selection)
-    except AnalysisError:
+    except AnalysisError:  # no dataset has a known degree
         return None
     table = trend_table(found)
     caption = (
@@ -164,7 +165,7 @@ def _csbm_section(selection: Selection) -> Section | None:
     try:
         table = csbm.csbm_table(selection)
         figure = csbm.csbm_figure(table, csbm.csbm_data(selection))
-    except AnalysisError:
+    except NotRecorded:
         return None
     caption = "Means over runs, ± one standard deviation. Vertical lines: Theorem 1 (solid), Corollary 2 (dashed)."
     return Section("csbm", "Synthetic data", blocks=[_figure(lambda: figure, "csbm", caption)])
@@ -187,9 +188,11 @@ def _lambda_section(selection: Selection) -> Section | None:
     for i, dataset in enumerate(datasets):
         try:
             figure = lambdas.evolution_figure(selection, dataset)
-        except AnalysisError:  # λ over training was not logged there
+            block = _figure(lambda f=figure: f, f"evolution{i}", "Mean over runs; the band spans all of them.")
+        except NotRecorded:
             continue
-        block = _figure(lambda f=figure: f, f"evolution{i}", "Mean over runs; the band spans all of them.")
+        except AnalysisError as error:
+            block = Block(notes=[f"Left out: {error}"])
         block.summary, block.open = f"λ over training: {dataset}", i == 0
         blocks.append(block)
     return Section("lambdas", "Learned λ", blocks=blocks)
@@ -198,8 +201,10 @@ def _lambda_section(selection: Selection) -> Section | None:
 def _curves_section(selection: Selection) -> Section | None:
     try:
         figure = curves.curves_figure(selection)
-    except AnalysisError:  # no run logged its epochs
+    except NotRecorded:
         return None
+    except AnalysisError as error:
+        return Section("curves", "Training curves", f"Left out: {error}")
     pooled = f", all values of {', '.join(selection.variants)} pooled" if selection.variants else ""
     name = metrics.label(selection.metric)
     caption = f"Test {name} by epoch: mean ± one standard deviation over the chosen runs{pooled}."
@@ -227,7 +232,7 @@ def _runs_section(results: Results) -> Section:
     rows = [Row((p["run_id"],), [Cell(p["state"]), Cell(p["detail"])]) for p in shown]
     notes = [f"{len(problems) - len(shown)} more are not listed."] if len(problems) > len(shown) else []
     table = Table(
-        "Runs without a result", ["Run"], ["State", "Detail"], rows, notes, problems, left=("State", "Detail")
+        "Runs without a usable result", ["Run"], ["State", "Detail"], rows, notes, problems, left=("State", "Detail")
     )
     return Section("runs", "Runs", lead, blocks=[Block(table=to_html(table, notes=False), notes=notes)])
 
@@ -251,7 +256,7 @@ def _setup_section(results: Results, selection: Selection) -> Section:
 
 
 def _choices_table(selection: Selection) -> Table:
-    """The configurations that won, beside what they won against."""
+    """The configurations that won; what they won against is in `Selection.choices`."""
     rows = []
     for record in selection.choices[selection.choices["chosen"]].to_dict("records"):
         values = [Cell(show(record[key])) for key in ("dataset", *selection.variants, *selection.over)]
@@ -271,14 +276,19 @@ def _figure(draw: Callable[[], Figure], name: str, caption: str) -> Block:
 def _subtitle(results: Results, selection: Selection) -> str:
     created = next((str(s.info["created"]) for s in results.sweeps if s.info.get("created")), "")
     begun = f", begun {created.replace('T', ' ')[:16]}" if created else ""
-    models, datasets = len(selection.models), len(selection.datasets)
-    return f"{models} models on {datasets} datasets{begun}. Metric: test {selection.metric}."
+    models, datasets = _count(selection.models, "model"), _count(selection.datasets, "dataset")
+    return f"{models} on {datasets}{begun}. Metric: test {selection.metric}."
+
+
+def _count(things: Sequence[str], name: str) -> str:
+    return f"{len(things)} {name}" if len(things) == 1 else f"{len(things)} {name}s"
 
 
 def _facts(results: Results, selection: Selection, comparisons: Comparisons) -> list[tuple[str, str]]:
-    seeds = selection.runs.groupby(["split_seed", "seed"]).ngroups
+    splits, seeds = selection.runs["split_seed"].nunique(), selection.runs["seed"].nunique()
     seconds = results.runs["seconds"].sum()
     facts = [("runs finished", str(len(results.runs))), ("seeds", str(seeds))]
+    facts += [("splits", str(splits))] if splits > 1 else []
     facts += [("models", str(len(selection.models))), ("datasets", str(len(selection.datasets)))]
     if len(comparisons.table):
         better = int((comparisons.table["verdict"] == "better").sum())

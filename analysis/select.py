@@ -91,7 +91,9 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
     """
     if results.runs.empty:
         counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
-        raise AnalysisError(f"no finished run in {results.name}: {counts}")
+        first = results.problems.head(1).to_dict("records")
+        why = "".join(f"; {problem['run_id']}: {problem['detail']}" for problem in first)
+        raise AnalysisError(f"no finished run in {results.name}: {counts}{why}")
     declared = results.grid["select"]
     by_declared = str(declared["by"] or "")
     named = metric is not None

@@ -247,11 +247,9 @@ def _footer(
 ) -> list[str]:
     counts = sorted({summary.n for summary in summaries.values()})
     n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    splits = selection.runs["split_seed"].nunique()
-    notes = [
-        f"Mean ± sample standard deviation (ddof 1) over n = {n} runs; "
-        + ("one split, shared by all seeds." if splits == 1 else f"{splits} splits, each with every seed.")
-    ]
+    splits = selection.runs.groupby("dataset")["split_seed"].nunique().max()
+    pooled = "one split, shared by all seeds" if splits == 1 else f"the seeds of up to {splits} splits together"
+    notes = [f"Mean ± sample standard deviation (ddof 1) over n = {n} runs; {pooled}."]
     chosen = f"Epoch: best {selection.by} of the run."
     if selection.over:
         chosen += f" Configuration over {', '.join(selection.over)}: best mean {selection.by}."

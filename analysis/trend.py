@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lcat_analysis import figures
-from lcat_analysis.compare import Comparisons
+from lcat_analysis import figures, metrics
+from lcat_analysis.compare import ALPHA, Comparisons
 from lcat_analysis.errors import AnalysisError
 from lcat_analysis.labels import place_labels
 from lcat_analysis.models import default_baselines, model_order, written
@@ -39,21 +39,47 @@ class Fit:
 
 @dataclass
 class Trend:
-    """Attributes:
-    points: dataset, avg_degree, model, baseline, group (both scores of a model), difference, ci_low, ci_high.
-    fits: name → Fit, for each pair and, pooled, for each group of several pairs.
-    left_out: what could not be a point, and why.
+    """A point a pair and dataset, and the lines through them.
+
+    Attributes:
+        points: dataset, avg_degree, model, baseline, group (both scores of a model), difference, ci_low, ci_high.
+        fits: name → Fit, for each pair and, pooled, for each group of several pairs.
+        left_out: what could not be a point, and why.
+        metric: of which the differences are.
+        alpha: all intervals are at level 1 − α.
     """
 
     points: pd.DataFrame
     fits: dict[str, Fit]
     left_out: list[str]
+    metric: str = "accuracy"
+    alpha: float = ALPHA
+
+    @property
+    def difference_name(self) -> str:
+        """What the differences are, for an axis; a smaller loss is no improvement of so many points."""
+        unit = metrics.unit(self.metric)
+        return f"improvement ({unit})" if unit else f"difference of {metrics.label(self.metric)}, below 0 better"
 
 
 def trend(comparisons: Comparisons, selection: Selection) -> Trend:
-    """The trend in a sweep. Pairs that were refused and datasets of unknown degree are left out and named."""
+    """The trend in a sweep. Pairs that were refused and datasets of unknown degree are left out and named.
+
+    Raises:
+        AnalysisError: nothing is left, or settings vary. One dataset under several settings is not several
+            datasets: each would count as a point of its own and the interval come out far too narrow.
+    """
+    if selection.variants:
+        keys = ", ".join(selection.variants)
+        choose = " ".join(f"--over {key}" for key in selection.variants)
+        raise AnalysisError(
+            f"a trend needs one point a dataset, but the runs vary {keys}: select by validation with {choose}"
+        )
     degrees = selection.runs.groupby("dataset")["avg_degree"].first().to_dict()
-    left_out = []
+    left_out = [
+        f"{written(model)} − {written(baseline)}: {written(model)} has no finished run"
+        for model, baseline in comparisons.untested.items()
+    ]
     rows = []
     for row in comparisons.table.to_dict("records"):
         name = f"{written(row['model'])} − {written(row['baseline'])} on {row['dataset']}"
@@ -64,7 +90,7 @@ def trend(comparisons: Comparisons, selection: Selection) -> Trend:
         else:
             keys = ("dataset", "model", "baseline", "difference", "ci_low", "ci_high")
             rows.append({key: row[key] for key in keys} | {"avg_degree": degrees[row["dataset"]]})
-    return _fit_all(rows, left_out)
+    return _fit_all(rows, left_out, comparisons.metric, comparisons.alpha)
 
 
 def published_trend(experiment: str = "real") -> Trend:
@@ -82,12 +108,12 @@ def published_trend(experiment: str = "real") -> Trend:
     return _fit_all(rows, [])
 
 
-def fit_line(x: np.ndarray, y: np.ndarray) -> Fit | None:
+def fit_line(x: np.ndarray, y: np.ndarray, alpha: float = ALPHA) -> Fit | None:
     """OLS with HC3; None with fewer than 3 points or a single degree."""
     result = _ols(x, y)
     if result is None:
         return None
-    low, high = result.conf_int()[1]
+    low, high = result.conf_int(alpha)[1]
     r = float(np.corrcoef(x, y)[0, 1]) if np.ptp(y) > 0 else None
     intercept, slope = map(float, result.params)
     if not _has_interval(x):
@@ -109,7 +135,7 @@ def _has_interval(x: np.ndarray) -> bool:
     return bool((leverage < 1 - 1e-8).all())
 
 
-def _fit_all(rows: list[dict], left_out: list[str]) -> Trend:
+def _fit_all(rows: list[dict], left_out: list[str], metric: str = "accuracy", alpha: float = ALPHA) -> Trend:
     columns = ["dataset", "avg_degree", "model", "baseline", "difference", "ci_low", "ci_high"]
     points = pd.DataFrame(rows, columns=columns)
     if points.empty:
@@ -120,20 +146,24 @@ def _fit_all(rows: list[dict], left_out: list[str]) -> Trend:
     fits = {}
     for group, members in points.groupby("group", sort=False):
         for pair, own in members.groupby("pair", sort=False):
-            fits[pair] = fit_line(own["avg_degree"].to_numpy(float), own["difference"].to_numpy(float))
+            fits[pair] = fit_line(*_degree_and_difference(own), alpha)
         if members["pair"].nunique() > 1:
-            pooled = fit_line(members["avg_degree"].to_numpy(float), members["difference"].to_numpy(float))
-            fits[f"{group}, both scores"] = pooled
-    return Trend(points, {name: fit for name, fit in fits.items() if fit}, left_out)
+            fits[f"{group}, both scores"] = fit_line(*_degree_and_difference(members), alpha)
+    return Trend(points, {name: fit for name, fit in fits.items() if fit}, left_out, metric, alpha)
+
+
+def _degree_and_difference(points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    return points["avg_degree"].to_numpy(float), points["difference"].to_numpy(float)
 
 
 def trend_table(found: Trend) -> Table:
-    """Slopes and intervals, in points per neighbour."""
-    columns = ["n", "Slope", "95 % CI", "Intercept", "r", "p"]
+    """Slopes and intervals, in points (or units of the loss) per neighbour."""
+    columns = ["n", "Slope", f"{100 * (1 - found.alpha):g} % CI", "Intercept", "r", "p"]
     rows = [Row((name,), _fit_cells(fit)) for name, fit in found.fits.items()]
     notes = [
-        "Improvement in points against average degree (edges / nodes): ordinary least squares; interval and "
-        "p of the slope with HC3 errors. Pooled lines count a dataset once per score.",
+        f"{found.difference_name.capitalize()} against average degree (edges / nodes): ordinary least squares; "
+        "interval and p of the slope with HC3 errors. n: points, one a dataset. Lines of both scores count a "
+        "dataset twice, so their interval is too narrow.",
     ]
     if not rows:
         notes.append("No line: a fit needs at least 3 points of different degrees.")
@@ -150,31 +180,32 @@ def _fit_cells(fit: Fit) -> list[Cell]:
         Cell(signed(fit.slope, 4), sort=fit.slope),
         Cell(interval, sort=fit.ci_low),
         Cell(signed(fit.intercept), sort=fit.intercept),
-        Cell(MISSING if fit.r is None else f"{fit.r:.2f}", sort=fit.r),
+        Cell(MISSING if fit.r is None else f"{fit.r:.2f}".replace("-", "−"), sort=fit.r),
         Cell(p, sort=fit.p),
     ]
 
 
 def trend_figure(found: Trend) -> Figure:
-    """A panel per model: a point a dataset and score, the pooled line dashed, its 95 % band."""
+    """A panel per model: a point a dataset and score, the pooled line dashed, the band of its interval."""
     groups = list(dict.fromkeys(found.points["group"]))
     rows, columns = figures.grid_size(len(groups), 2)
     width = figures.PAGE if columns > 1 else figures.COLUMN * 1.3
     with figures.styled():
         figure, axes = figures.new_figure(width, 2.9 * rows, rows, columns, sharey=True)
         for ax, group in zip(axes, groups, strict=False):
-            _draw_group(ax, found.points[found.points["group"] == group])
+            _draw_group(ax, found.points[found.points["group"] == group], found.alpha)
+        axes[0].set_ylim(_data_range(found.points))
         for ax in axes[len(groups) :]:
             ax.remove()
         figure.supxlabel("average degree", fontsize=8)
-        figure.supylabel("improvement (points)", fontsize=8)
+        figure.supylabel(found.difference_name, fontsize=8)
         figure.canvas.draw()
         for ax, group in zip(axes, groups, strict=False):
             _name_points(ax, found.points[found.points["group"] == group])
     return figure
 
 
-def _draw_group(ax: Axes, points: pd.DataFrame) -> None:
+def _draw_group(ax: Axes, points: pd.DataFrame, alpha: float) -> None:
     ax.axhline(0, color=figures.FAINT, lw=0.6, zorder=0)
     for pair, own in points.groupby("pair", sort=False):
         style = figures.look(own["model"].iloc[0])
@@ -184,18 +215,25 @@ def _draw_group(ax: Axes, points: pd.DataFrame) -> None:
             ax.errorbar(x, y, yerr=bars, fmt="none", ecolor=style["color"], elinewidth=0.7, alpha=0.6)
         style.pop("linestyle")
         ax.plot(x, y, linestyle="none", label=figures.plain(pair), **style)
-    x, y = points["avg_degree"].to_numpy(float), points["difference"].to_numpy(float)
+    x, y = _degree_and_difference(points)
     result = _ols(x, y)
     if result is not None:
         grid = np.linspace(x.min(), x.max(), 60)
-        line = result.get_prediction(np.column_stack([np.ones_like(grid), grid])).summary_frame(alpha=0.05)
+        line = result.get_prediction(np.column_stack([np.ones_like(grid), grid])).summary_frame(alpha=alpha)
         ax.plot(grid, line["mean"], color=figures.INK, lw=1, ls=(0, (4, 3)), zorder=1, gid="fit")
         if _has_interval(x):
             ax.fill_between(grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0)
     span = max(np.ptp(x), 1)
     ax.set_xlim(x.min() - 0.08 * span, x.max() + 0.42 * span)
-    ax.margins(y=0.16)
     ax.legend(loc="upper left", handletextpad=0.3)
+
+
+def _data_range(points: pd.DataFrame) -> tuple[float, float]:
+    """Limits of y by points and error bars, with room for the legend: of few points the band would dwarf them."""
+    values = points[["difference", "ci_low", "ci_high"]].to_numpy(float)
+    low, high = min(np.nanmin(values), 0.0), max(np.nanmax(values), 0.0)
+    span = (high - low) or 1.0
+    return low - 0.1 * span, high + 0.22 * span
 
 
 def _name_points(ax: Axes, points: pd.DataFrame) -> None:

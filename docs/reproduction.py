@@ -94,12 +94,14 @@ def _differences(cells: pd.DataFrame, spread: pd.Series) -> str:
     )
 
 
-def main(results: str) -> None:
-    folders = (Path(results) / name for name in SECTIONS)
-    sections = [section(folder) for folder in folders if folder.exists()]
+def main(results: Path) -> None:
+    folders = [folder for name in SECTIONS if (folder := results / name).is_dir()]
+    if not folders:  # or the page would lose its tables
+        sys.exit(f"expected {' or '.join(SECTIONS)} in {results}: python docs/reproduction.py results")
+    sections = [section(folder) for folder in folders]
     (DOCS / "reproduction.md").write_text("\n".join([INTRODUCTION, *sections]), encoding="utf-8")
     accuracy_table.main()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(Path(*sys.argv[1:2]))

@@ -45,12 +45,7 @@ def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...], defaul
 
 def add_tests(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alpha", type=float, default=0.05, help="level of the tests (default 0.05)")
-    parser.add_argument(
-        "--margin",
-        type=float,
-        default=0.5,
-        help="differences up to this many points are equivalent (default 0.5)",
-    )
+    add_margin(parser)
     parser.add_argument(
         "--baseline",
         metavar="MODEL=BASELINE",
@@ -59,19 +54,28 @@ def add_tests(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_margin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--margin",
+        type=float,
+        help="differences up to this are equivalent (default: 0.5 points; none for a loss)",
+    )
+
+
 @contextmanager
 def reported_errors() -> Iterator[None]:
     """Errors of the analysis and of files, and a missing extra, as messages to the user."""
-    try:
-        from lcat_analysis.errors import AnalysisError
-    except ModuleNotFoundError as error:
-        raise UserError(_missing_extra(error)) from error
+    from lcat_analysis.errors import AnalysisError
+
     try:
         yield
     except AnalysisError as error:
         raise UserError(str(error)) from error
+    except BrokenPipeError:  # the reader has gone, which cli.py knows to be no fault
+        raise
     except OSError as error:
-        raise UserError(f"{error.filename}: {error.strerror}") from error
+        place = f"{error.filename}: " if error.filename else ""  # a full disk is found out without a name
+        raise UserError(f"{place}{error.strerror or error}") from error
     except ModuleNotFoundError as error:
         if error.name not in ("matplotlib", "statsmodels", "jinja2"):
             raise
@@ -95,16 +99,21 @@ def load_and_select(args: argparse.Namespace) -> tuple[Results, Selection]:
     from lcat_analysis.select import select
 
     results = load(find_results(args.results))
-    return results, select(results, args.metric, args.over)
+    selection = select(results, args.metric, args.over)
+    if len(results.problems):
+        counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
+        print(f"not all runs have a usable result: {counts} (`lcat report` names them)", file=sys.stderr)
+    return results, selection
 
 
 def compare_models(
-    args: argparse.Namespace, results: Results, selection: Selection, *, strict: bool, family: str = "all"
+    args: argparse.Namespace, results: Results, selection: Selection, *, strict: bool, **options: str
 ) -> Comparisons:
+    """The tests, of ``--baseline`` or the grid's pairs; ``options`` as for `compare`."""
     from lcat_analysis.compare import compare
 
     pairs = parse_baselines(args.baseline) or results.grid["compare"]
-    return compare(selection, pairs, alpha=args.alpha, margin=args.margin, family=family, strict=strict)
+    return compare(selection, pairs, alpha=args.alpha, margin=args.margin, strict=strict, **options)
 
 
 def parse_baselines(texts: list[str] | None) -> dict[str, str]:
@@ -129,7 +138,7 @@ def emit_table(table: Table, args: argparse.Namespace, name: str) -> None:
             print(render(table, style), end="")
         return
     suffixes = {style: suffix for suffix, style in SUFFIXES.items()}
-    if args.output.suffix:
+    if args.output.suffix and not args.output.is_dir():
         style = args.format or SUFFIXES.get(args.output.suffix.lower())
         if style is None:
             raise UserError(

@@ -20,7 +20,8 @@ HELP = "test every model against its baseline: paired t-test, interval, Holm, Wi
 EXAMPLES = """\
   lcat compare real
   lcat compare real --baseline lcat=gcn --margin 0.3
-  lcat compare real --family dataset --format csv -o tests.csv"""
+  lcat compare real --family dataset --format csv -o tests.csv
+  lcat compare reproduction --unit split   # do the differences hold on other splits?"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="all",
         help="the tests that Holm's correction runs over (default: all)",
     )
+    parser.add_argument(
+        "--unit",
+        choices=("run", "split"),
+        default="run",
+        help="what is paired: runs (default), or the means of splits over their seeds",
+    )
 
 
 def execute(args: argparse.Namespace) -> None:
@@ -40,7 +47,11 @@ def execute(args: argparse.Namespace) -> None:
         from lcat_analysis.comparison_table import comparison_table, refusals
 
         results, selection = load_and_select(args)
-        comparisons = compare_models(args, results, selection, strict=True, family=args.family)
+        options = {"strict": bool(args.baseline), "family": args.family, "unit": args.unit}
+        comparisons = compare_models(args, results, selection, **options)
+        if not comparisons.baselines:
+            models = ", ".join(selection.models)
+            raise UserError(f"no baseline is declared: expected --baseline MODEL=BASELINE; models: {models}")
         if comparisons.tested.empty:
             raise UserError("no pair could be tested. " + " ".join(refusals(comparisons)))
         emit_table(comparison_table(comparisons), args, "compare")

@@ -60,8 +60,10 @@ def _draw(args: argparse.Namespace, selection: Selection) -> Figure:
 
     if args.kind == "lambdas":
         datasets = args.dataset or list(lambdas.learned_runs(selection)["dataset"].unique())
-        if len(datasets) != 1:
-            raise UserError(f"expected --dataset with one of {', '.join(map(str, selection.datasets))}")
+        if not datasets:
+            raise UserError("no chosen run learned λ")
+        if len(datasets) > 1:
+            raise UserError(f"expected --dataset with one of {', '.join(map(str, datasets))}")
         return lambdas.evolution_figure(selection, datasets[0])
     if args.kind == "curves":
         return curves.curves_figure(selection, args.dataset, args.split)

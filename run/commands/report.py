@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lcat_run.results_arguments import add_results, find_results, reported_errors
+from lcat_run.results_arguments import add_margin, add_results, find_results, reported_errors
 
 HELP = "write one self-contained HTML file with tables, tests, trend, λ, curves, status and configuration"
 EXAMPLES = """\
@@ -24,12 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a file, or a directory (default: RESULTS/report.html)",
     )
     parser.add_argument("--format", choices=("html",), default="html", help="html is the only one")
-    parser.add_argument(
-        "--margin",
-        type=float,
-        default=0.5,
-        help="differences up to this many points are equivalent (default 0.5)",
-    )
+    add_margin(parser)
 
 
 def execute(args: argparse.Namespace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from lcat_run.errors import UserError
 from lcat_run.results_arguments import (
@@ -35,22 +34,17 @@ def execute(args: argparse.Namespace) -> None:
     if bool(args.results) == args.published:
         raise UserError("expected either RESULTS or --published")
     with reported_errors():
+        from lcat_analysis.figures import save
         from lcat_analysis.render import to_terminal
-        from lcat_analysis.trend import published_trend, trend, trend_table
+        from lcat_analysis.trend import published_trend, trend, trend_figure, trend_table
 
         if args.published:
             found = published_trend()
         else:
             results, selection = load_and_select(args)
-            found = trend(compare_models(args, results, selection, strict=True), selection)
+            found = trend(compare_models(args, results, selection, strict=bool(args.baseline)), selection)
+        formats = (args.format,) if args.format else FIGURE_FORMATS
+        written = save(trend_figure(found), args.output, "trend", formats) if args.output else []
         print(to_terminal(trend_table(found)), end="")
-        if args.output:
-            _draw(found, args.output, (args.format,) if args.format else FIGURE_FORMATS)
-
-
-def _draw(found: object, target: Path, formats: tuple[str, ...]) -> None:
-    from lcat_analysis.figures import save
-    from lcat_analysis.trend import trend_figure
-
-    for path in save(trend_figure(found), target, "trend", formats):
-        print(f"wrote {path}")
+        for path in written:
+            print(f"wrote {path}")

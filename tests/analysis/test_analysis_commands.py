@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import errno
+import os
 from pathlib import Path
 
 import pytest
 from fake_results import FakeSweep, write_sweep
 
 from lcat_run.cli import main
+from lcat_run.errors import UserError
+from lcat_run.results_arguments import reported_errors
 
 
 @pytest.fixture
@@ -100,6 +104,7 @@ def test_the_report_goes_beside_the_results_or_where_asked(tmp_path, capsys):
         (["plot", "real", "csbm"], "not a CSBM sweep"),
         (["plot", "real", "curves", "--dataset", "Coar"], "no run on 'Coar': the datasets are"),
         (["plot", "real", "curves", "-o", "c.jpg"], "cannot write c.jpg"),
+        (["trend", "real", "-o", "t.jpg"], "cannot write t.jpg"),
     ],
 )
 def test_a_mistake_ends_with_status_2_and_one_message(workplace, capsys, arguments, message):
@@ -110,6 +115,75 @@ def test_a_mistake_ends_with_status_2_and_one_message(workplace, capsys, argumen
     assert captured.out == ""
     assert captured.err.startswith(f"lcat {arguments[0]}: {message}")
     assert captured.err.count("\n") == 1
+
+
+def test_an_existing_directory_may_have_a_dot_in_its_name(workplace):
+    Path("tmp.x7").mkdir()
+    assert main(["table", "real", "-o", "tmp.x7"]) == 0
+    assert main(["plot", "real", "paper", "-o", "tmp.x7", "--format", "svg"]) == 0
+    assert sorted(p.name for p in Path("tmp.x7").iterdir()) == ["paper.svg", "table.md"]
+
+
+def test_a_format_that_is_asked_for_wins_over_the_suffix_of_the_file(workplace):
+    assert main(["table", "real", "-o", "table.txt", "--format", "csv"]) == 0
+    assert Path("table.txt").read_text().startswith("model,dataset")
+    assert main(["plot", "real", "paper", "-o", "picture.png", "--format", "pdf"]) == 0
+    assert Path("picture.png").read_bytes().startswith(b"%PDF")
+
+
+def test_nothing_is_left_behind_by_a_report_that_fails(workplace, capsys):
+    assert main(["report", "real", "-o", "new/deep/r.html", "--metric", "none"]) == 2
+    assert not Path("new").exists()
+
+
+def test_a_sweep_that_has_not_begun_a_model_is_compared_as_far_as_it_goes(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat", "cat", "lcat"), datasets=("Cora",), seeds=3, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    for path in folder.glob("runs/lcat-*/result.json"):
+        path.unlink()
+    assert main(["compare", str(folder)]) == 0
+    assert "Refused: L-CAT − GAT: L-CAT has no finished run." in capsys.readouterr().out
+
+
+def test_runs_without_a_result_are_counted_beside_every_table(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=3, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    next(folder.glob("runs/*/result.json")).write_text("{")
+    assert main(["table", str(folder)]) == 0
+    expected = "not all runs have a usable result: 2 done, 1 broken (`lcat report` names them)\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_where_no_run_can_be_read_the_first_reason_is_told(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=1, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    (path,) = folder.glob("runs/*/result.json")
+    path.write_text("{")
+    assert main(["table", str(folder)]) == 2
+    assert f"0 done, 1 broken; {path.parent.name}: JSONDecodeError: " in capsys.readouterr().err
+
+
+def test_a_damaged_configuration_is_one_line(tmp_path, capsys):
+    sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=1, axes={}, over=(), epochs=2)
+    folder = write_sweep(tmp_path, sweep)
+    next(folder.glob("runs/*/config.yaml")).write_text("a: [")
+    assert main(["plot", str(folder), "paper", "-o", str(tmp_path / "p.svg")]) == 2
+    err = capsys.readouterr().err
+    assert "config.yaml is not valid YAML" in err
+    assert err.count("\n") == 1
+    assert main(["plot", str(folder), "lambdas"]) == 2
+    assert capsys.readouterr().err == "lcat plot: no chosen run learned λ\n"
+
+
+def test_a_comparison_without_any_baseline_says_how_to_name_one(tmp_path, capsys):
+    sweep = FakeSweep(models=("mine",), datasets=("Cora",), seeds=3, axes={}, over=(), histories=False)
+    assert main(["compare", str(write_sweep(tmp_path, sweep))]) == 2
+    assert "no baseline is declared: expected --baseline MODEL=BASELINE; models: mine" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_is_reported_without_an_empty_name():
+    with pytest.raises(UserError, match=r"^No space left on device$"), reported_errors():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_pairs_that_cannot_be_tested_end_with_status_2_naming_why(tmp_path, capsys):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_results import FakeSweep, write_sweep
+from scipy import stats
 
 from lcat_analysis.compare import compare
 from lcat_analysis.comparison_table import comparison_table
@@ -108,6 +109,7 @@ def test_for_a_loss_lower_is_better(tmp_path):
         path.write_text(json.dumps(result))
     comparisons = compare(select(load(folder), "loss"))
     assert only(comparisons)["verdict"] == "better"
+    assert comparison_table(comparisons).rows[0].cells[4].text == "−0.3980"
     assert comparisons.outcome() == {("cat", "Cora"): "better"}
 
 
@@ -213,8 +215,59 @@ def test_without_a_declaration_the_papers_pairs_are_used(selection):
         ({"alpha": 0}, "alpha must lie between 0 and 1"),
         ({"margin": 0}, "the margin must be positive"),
         ({"family": "al"}, "unknown family 'al': expected .*did you mean 'all'"),
+        ({"unit": "splits"}, "unknown unit 'splits': expected .*did you mean 'split'"),
     ],
 )
 def test_bad_settings_are_refused(selection, options, message):
     with pytest.raises(AnalysisError, match=message):
         compare(selection, **options)
+
+
+def test_without_a_margin_no_difference_of_losses_is_equivalent(tmp_path):
+    sweep = FakeSweep(models=("gat", "cat"), datasets=("Cora",), seeds=5, axes={}, over=(), histories=False)
+    selection = select(load(write_sweep(tmp_path, sweep)), "loss")
+    assert only(compare(selection))["verdict"] == "undetermined"
+    assert only(compare(selection, margin=0.5))["verdict"] == "equivalent"
+
+
+def splits_sweep(tmp_path: Path):
+    """Three splits with four seeds each; on each split CAT gains another amount, and seeds move little."""
+    sweep = FakeSweep(
+        models=("gat", "cat"), datasets=("Cora",), seeds=4, split_seeds=(0, 1, 2), axes={}, over=(), histories=False
+    )
+    folder = write_sweep(tmp_path, sweep)
+    for path in folder.glob("runs/*/result.json"):
+        result = json.loads(path.read_text())
+        gain = (0.001, 0.02, 0.03)[result["split_seed"]] if result["model"] == "cat" else 0
+        result["test"]["accuracy"] = 0.8 + gain + 1e-4 * (result["seed"] * (1 + (result["model"] == "cat"))) ** 2
+        path.write_text(json.dumps(result))
+    return select(load(folder))
+
+
+def test_seeds_of_one_split_are_not_taken_for_more_splits(tmp_path):
+    selection = splits_sweep(tmp_path)
+    runs, splits = only(compare(selection)), only(compare(selection, unit="split"))
+    assert (runs["n"], splits["n"]) == (12, 3)
+    assert runs["difference"] == pytest.approx(splits["difference"])
+    means = [selection.values(model, "Cora").groupby("split_seed").mean() for model in ("cat", "gat")]
+    assert splits["p"] == pytest.approx(stats.ttest_rel(*means).pvalue)
+    assert (runs["verdict"], splits["verdict"]) == ("better", "undetermined")
+
+
+def test_the_table_says_when_pairs_of_several_splits_are_pooled(tmp_path, comparisons):
+    selection = splits_sweep(tmp_path)
+    assert "pooled as if independent" in " ".join(comparison_table(compare(selection)).notes)
+    assert "pooled" not in " ".join(comparison_table(compare(selection, unit="split")).notes)
+    assert "pooled" not in " ".join(comparison_table(comparisons).notes)
+
+
+def test_a_test_of_splits_needs_two(selection):
+    assert set(compare(selection, unit="split").table["note"]) == {
+        "only one split: a paired test of splits needs at least 2"
+    }
+
+
+def test_a_declared_model_without_a_run_is_named_beside_the_tests_of_the_others(selection):
+    found = compare(selection, {"cat": "gat", "lcatv2": "gatv2"}, strict=False)
+    assert len(found.tested) == 4
+    assert "Refused: L-CATv2 − GATv2: L-CATv2 has no finished run." in comparison_table(found).notes

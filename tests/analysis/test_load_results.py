@@ -71,7 +71,7 @@ def test_a_run_whose_metric_is_not_a_number_is_listed_as_diverged_and_kept(tmp_p
     result["test"]["accuracy"] = None
     path.write_text(json.dumps(result))
     results = load(folder)
-    assert results.counts() == {"done": 6, "diverged": 1}
+    assert results.counts() == {"done": 5, "diverged": 1}
     assert results.problems.iloc[0]["detail"] == "not a number: test.accuracy"
     assert math.isnan(results.runs.set_index("run_id").loc[result["run_id"], "test.accuracy"])
 
@@ -142,8 +142,25 @@ def test_a_list_of_runs_that_cannot_be_read_is_named_with_its_line(tmp_path):
         load(folder)
 
 
-def test_a_lambda_table_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "lambdas.csv").write_text("")
+@pytest.mark.parametrize("line", ["3", "[]", '{"model": "gat"}'])
+def test_a_list_of_runs_of_another_shape_is_an_error_that_names_the_file(tmp_path, line):
+    folder = write_sweep(tmp_path, SMALL)
+    (folder / "runs.jsonl").write_text(line + "\n")
+    with pytest.raises(AnalysisError, match=r"runs.jsonl.* expected a"):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["grid.yaml", "sweep.json", "runs.jsonl"])
+def test_a_file_of_other_bytes_than_utf8_is_named(tmp_path, name):
+    folder = write_sweep(tmp_path, SMALL)
+    (folder / name).write_bytes(b"{\xff")
+    with pytest.raises(AnalysisError, match=name):
+        load(folder)
+
+
+@pytest.mark.parametrize("text", ["", "epoch,layer\n0,0\n"])
+def test_a_lambda_table_that_cannot_be_read_is_named(tmp_path, text):
+    (tmp_path / "lambdas.csv").write_text(text)
     with pytest.raises(AnalysisError, match=r"lambdas.csv is not a table of λ"):
         read_lambdas(tmp_path)
 

@@ -142,3 +142,23 @@ def test_the_file_is_written_where_asked(tmp_path):
     target = write_report(load(write_sweep(tmp_path, sweep)), tmp_path / "deep" / "page.html")
     assert target == tmp_path / "deep" / "page.html"
     assert Path(target).read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_file_that_cannot_be_read_is_named_where_its_figure_would_be(tmp_path):
+    folder = write_sweep(tmp_path, FakeSweep(models=("lcat",), datasets=("Cora",), seeds=2, axes={}, over=(), epochs=3))
+    run = sorted((folder / "runs").iterdir())[0]
+    (run / "test" / "stats.json").write_text('{"epoch": 0')
+    (run / "lambdas.csv").write_text("")
+    text = Page(render_report(load(folder))).text
+    assert f"Left out: {run / 'test' / 'stats.json'}, line 1: expected a JSON object" in text
+    assert f"Left out: {run / 'lambdas.csv'} is not a table of λ" in text
+
+
+def test_seeds_and_splits_are_counted_apart(tmp_path):
+    sweep = FakeSweep(
+        models=("gat",), datasets=("Cora",), seeds=2, split_seeds=(0, 1, 2), axes={}, over=(), histories=False
+    )
+    html = render_report(load(write_sweep(tmp_path, sweep)))
+    assert "<dt>seeds</dt><dd>2</dd>" in html
+    assert "<dt>splits</dt><dd>3</dd>" in html
+    assert "1 model on 1 dataset," in html

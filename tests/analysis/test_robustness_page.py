@@ -1,22 +1,29 @@
 """docs/robustness.py turns result folders into verdicts on the paper's claims."""
 
-import importlib.util
+import importlib
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from fake_results import FakeSweep, write_sweep
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "robustness.py"
+DOCS = Path(__file__).parents[2] / "docs"
 ABLATION = ("gcn", "gcngat", "gat", "cat", "lcat", "cat_l1", "cat_l2")
 
 
 @pytest.fixture(scope="module")
 def page():
-    spec = importlib.util.spec_from_file_location("robustness_page", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS)
+        return importlib.import_module("robustness")
+
+
+@pytest.fixture(scope="module")
+def claims(page):
+    return importlib.import_module("robustness_claims")
 
 
 @pytest.mark.parametrize(
@@ -25,6 +32,26 @@ def page():
 )
 def test_a_verdict_needs_an_interval_on_one_side_of_zero(page, differences, expected):
     assert page.verdict(pd.Series(differences))[0] == expected
+
+
+def test_equal_differences_of_three_seeds_decide_nothing(page):
+    assert page.verdict(pd.Series([0.25, 0.25, 0.25]))[0] == "undecided"
+
+
+def test_among_equally_good_models_none_is_called_worse_than_the_best(claims):
+    """The best of the others at every seed is ahead of each of them by luck."""
+    noise = np.random.default_rng(0).normal(80, 1, (200, 4))
+    columns = [pd.DataFrame({"model": m, "seed": range(200), "value": noise[:, i]}) for i, m in enumerate("abcd")]
+    runs = claims.Runs.__new__(claims.Runs)
+    runs.table = pd.concat(columns)
+    assert claims.verdict(runs.over_others(runs.score, "a"))[0] == "undecided"
+
+
+def test_a_model_between_two_equal_ones_is_not_called_outside(claims):
+    low, value, high = (pd.Series(v) for v in np.random.default_rng(1).normal(80, 1, (3, 200)))
+    assert claims.verdict(claims._inside(value, low, high))[0] == "undecided"
+    assert claims.verdict(claims._inside(value, low - 5, high + 5))[0] == "holds"
+    assert claims.verdict(claims._inside(value + 9, low - 5, high + 5))[0] == "does not hold"
 
 
 def test_one_seed_decides_nothing(page):
@@ -41,9 +68,9 @@ def test_the_page_has_figures_tables_and_a_verdict_for_every_claim_and_dataset(p
     write_sweep(tmp_path, FakeSweep("ablation_small", models=models, axes={}, **common))
     page.main(tmp_path, tmp_path)
     text = (tmp_path / "robustness.md").read_text()
-    claims = len(page.NOISE) + len(page.INITIALISATION) + len(list(page._ablation_claims()))
+    expected = 2 * (len(page.NOISE) + len(page.INITIALISATION) + len(list(page.ablation_claims())))
     verdicts = sum(text.count(f"| **{name}**") for name in ("holds", "does not hold", "undecided"))
-    assert verdicts == 2 * claims
+    assert verdicts == expected
     assert {path.name for path in (tmp_path / "images").iterdir()} == {"robustness_noise.png", "robustness_lambdas.png"}
     assert "not run here yet" not in text
     (tmp_path / "init_small").rename(tmp_path / "elsewhere")
@@ -54,3 +81,11 @@ def test_the_page_has_figures_tables_and_a_verdict_for_every_claim_and_dataset(p
 def test_without_results_the_claims_are_listed_as_not_run(page, tmp_path):
     page.main(tmp_path, tmp_path)
     assert (tmp_path / "robustness.md").read_text().count("not run here yet") == 27
+
+
+def test_a_wrong_folder_does_not_empty_the_page_of_the_reproduction(tmp_path):
+    before = (DOCS / "reproduction.md").read_bytes()
+    done = subprocess.run([sys.executable, DOCS / "reproduction.py", tmp_path], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert f"expected reproduction or reproduction_adjacency in {tmp_path}" in done.stderr
+    assert (DOCS / "reproduction.md").read_bytes() == before

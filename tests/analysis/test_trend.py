@@ -1,11 +1,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from fake_results import FakeSweep, write_sweep
 
+from lcat_analysis.compare import compare
 from lcat_analysis.errors import AnalysisError
 from lcat_analysis.labels import place_labels
-from lcat_analysis.trend import fit_line, published_trend, trend, trend_figure, trend_table
+from lcat_analysis.load import load
+from lcat_analysis.render import to_terminal
+from lcat_analysis.select import select
+from lcat_analysis.trend import Trend, fit_line, published_trend, trend, trend_figure, trend_table
 
 
 @pytest.mark.parametrize(
@@ -112,3 +118,44 @@ def test_crowded_labels_move_apart():
     figure.canvas.draw()
     boxes = [Text.get_window_extent(note, figure.canvas.get_renderer()) for note in notes]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[i + 1 :])
+
+
+def test_intervals_are_at_the_level_of_the_tests(results, selection):
+    wide = trend(compare(selection, results.grid["compare"], alpha=0.01), selection)
+    narrow = trend(compare(selection, results.grid["compare"]), selection)
+    assert wide.fits["CAT − GAT"].ci_low < narrow.fits["CAT − GAT"].ci_low
+    assert trend_table(wide).columns[2] == "99 % CI"
+
+
+def test_settings_that_vary_are_refused_instead_of_counting_a_dataset_several_times(tmp_path):
+    sweep = FakeSweep(models=("gat", "cat"), seeds=3, axes={"lcat.heads": [1, 8]}, over=(), histories=False)
+    selection = select(load(write_sweep(tmp_path, sweep)))
+    with pytest.raises(AnalysisError, match=r"one point a dataset, but the runs vary lcat.heads: .* --over lcat.heads"):
+        trend(compare(selection), selection)
+
+
+def test_two_datasets_give_a_table_that_says_why_it_has_no_line(tmp_path):
+    sweep = FakeSweep(models=("gat", "cat"), datasets=("Cora", "GitHub"), seeds=3, axes={}, over=(), histories=False)
+    selection = select(load(write_sweep(tmp_path, sweep)))
+    assert "No line: a fit needs at least 3 points" in to_terminal(trend_table(trend(compare(selection), selection)))
+
+
+def test_a_wide_band_does_not_dwarf_the_points(comparisons, selection):
+    found = trend(comparisons, selection)
+    found.points = found.points[found.points["dataset"] != "CiteSeer"]  # three datasets: one degree of freedom
+    low, high = trend_figure(found).axes[0].get_ylim()
+    bars = found.points[["ci_low", "ci_high"]].to_numpy(float)
+    assert high - low < 1.4 * (max(bars.max(), 0) - min(bars.min(), 0))
+
+
+def test_a_difference_of_losses_is_not_called_an_improvement_in_points(results):
+    selection = select(results, "loss")
+    notes = trend_table(trend(compare(selection, results.grid["compare"]), selection)).notes
+    assert notes[0].startswith("Difference of loss, below 0 better against average degree")
+
+
+def test_a_falling_line_has_real_minus_signs():
+    fit = fit_line(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.4, 0.3, 0.1, 0.1]))
+    texts = [cell.text for cell in trend_table(Trend(pd.DataFrame(), {"line": fit}, [])).rows[0].cells]
+    assert texts[4] == "−0.95"
+    assert not any("-" in text for text in texts)
