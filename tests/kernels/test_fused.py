@@ -147,5 +147,5 @@ def test_forward_mode_derivatives_are_refused(primitive, dense_case):
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(inputs[0], torch.ones_like(inputs[0]))
         slope = (0.2,) if primitive.startswith("attend") else ()
-        with pytest.raises((RuntimeError, NotImplementedError), match="jvp|forward"):
+        with pytest.raises((RuntimeError, NotImplementedError), match=r"jvp|forward"):
             getattr(fused, primitive)(dense_case.graph, dual, *inputs[1:], *slope)

@@ -87,7 +87,8 @@ def test_memory_that_compiled_code_uses_again_has_a_layout_of_its_own(x, edge_in
     expected = ops.neighbor_mean(other, 50, 50, True, True, x)
     first = ops.neighbor_mean(edge_index, 50, 50, True, True, x)
     version = edge_index._version
-    edge_index.numpy()[:] = other  # the same Python object, memory and version: what compiled code does to intermediates
+    # The same Python object, memory and version: what compiled code does to intermediate results.
+    edge_index.numpy()[:] = other
     assert edge_index._version == version
     again = ops.neighbor_mean(edge_index, 50, 50, True, True, x)
     assert torch.equal(again, expected) and not torch.equal(again, first)
