@@ -20,6 +20,7 @@ class _Entry:
     owner: weakref.ref[Tensor]
     state: tuple
     graph: Graph
+    edges: Tensor | None  # a copy, if they must be compared
 
 
 class GraphCache:
@@ -28,6 +29,10 @@ class GraphCache:
     A layout is found by the identity of the tensor, and only while the tensor has not been changed by torch operations
     (``tensor._version``, shape, memory). Changes that torch does not count (through ``tensor.data`` or NumPy) are not seen:
     clear the cache after them. Inference tensors count no versions, so their layouts are not kept.
+
+    Compiled code writes another tensor into the memory, and under the Python object, of one that it needs no longer, and counts
+    no version either. For the tensors that it passes, ``compare`` therefore looks at the edges themselves, unless the layout was
+    made in eager code, whose tensors compiled code does not reuse.
     """
 
     def __init__(self, max_graphs: int = MAX_GRAPHS):
@@ -35,7 +40,15 @@ class GraphCache:
         self._entries: OrderedDict[tuple, _Entry] = OrderedDict()
         self._lock = threading.RLock()
 
-    def find(self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> Graph:
+    def find(
+        self,
+        edge_index: Tensor,
+        num_src: int,
+        num_dst: int,
+        add_self_loops: bool,
+        shared_nodes: bool,
+        compare: bool = False,
+    ) -> Graph:
         """The layout of ``edge_index``, built now or found again."""
         if edge_index.is_inference():
             return Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
@@ -43,13 +56,14 @@ class GraphCache:
         state = (edge_index._version, edge_index.data_ptr(), edge_index.shape, edge_index.stride())
         with self._lock:
             entry = self._entries.get(key)
-            if entry is not None and entry.owner() is edge_index and entry.state == state:
+            found = entry is not None and entry.owner() is edge_index and entry.state == state
+            if found and (not compare or entry.edges is None or torch.equal(entry.edges, edge_index)):
                 self._entries.move_to_end(key)
                 return entry.graph
         graph = Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
         owner = weakref.ref(edge_index, lambda _: self._forget(key))
         with self._lock:
-            self._entries[key] = _Entry(owner, state, graph)
+            self._entries[key] = _Entry(owner, state, graph, edge_index.clone() if compare else None)
             self._entries.move_to_end(key)
             while len(self._entries) > self.max_graphs:
                 self._entries.popitem(last=False)
@@ -78,6 +92,13 @@ def find_graph(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: b
     if torch.compiler.is_compiling():
         return Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
     return _CACHE.find(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
+
+
+def find_graph_in_operator(
+    edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool
+) -> Graph:
+    """The same for an operator that compiled code calls."""
+    return _CACHE.find(edge_index, num_src, num_dst, add_self_loops, shared_nodes, compare=True)
 
 
 def clear_graph_cache() -> None:

@@ -118,7 +118,9 @@ def _padding(heads: int, channels: int) -> tuple[int, int]:
 
 
 def _needs_grad(*tensors: Tensor) -> bool:
-    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    # Within a level of forward-mode derivatives too, where torch then says that the kernels have none.
+    forward_mode = torch.autograd.forward_ad._current_level >= 0
+    return forward_mode or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
 
 
 def _rows(tensor: Tensor) -> Tensor:

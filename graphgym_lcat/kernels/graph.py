@@ -82,9 +82,12 @@ class Graph:
         """The edges for the torch path."""
         if self._sorted is None:
             self._check_unchanged()
-            self._sorted = _sort_edges(
-                self.edge_index, self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes
-            )
+            arguments = (self.edge_index, self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes)
+            if torch.compiler.is_compiling():
+                self._sorted = _sort_edges(*arguments)
+            else:
+                with torch.inference_mode(False):  # the layout of an evaluation may serve training too
+                    self._sorted = _sort_edges(*arguments)
         return self._sorted
 
     @property
@@ -142,6 +145,11 @@ class Graph:
         """The same graph on another device."""
         self._check_unchanged()
         return Graph(self.edge_index.to(device), self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes)
+
+    def __reduce__(self) -> tuple:
+        # Copies sort their edges themselves: a layout holds addresses of its own tensors.
+        self._check_unchanged()
+        return Graph, (self.edge_index, self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes)
 
     def _check_unchanged(self) -> None:
         if self._version is not None and self.edge_index._version != self._version:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.library import CustomOpDef, custom_op
 
 from graphgym_lcat.kernels import calls
+from graphgym_lcat.kernels.cache import find_graph_in_operator
 from graphgym_lcat.kernels.compact import CompactLayout
 from graphgym_lcat.kernels.graph import Graph
 
@@ -35,9 +36,7 @@ def _operator(name: str, inputs: str, results: int, call: Callable, fake: Callab
     tensors = "Tensor" if results == 1 else f"({', '.join(['Tensor'] * results)})"
 
     def compute(*arguments: Any) -> Tensor | tuple[Tensor, ...]:
-        from graphgym_lcat.kernels.cache import find_graph
-
-        layout = find_graph(*arguments[:_SIZE]).compact
+        layout = find_graph_in_operator(*arguments[:_SIZE]).compact
         return call(layout, *(a.contiguous() if isinstance(a, Tensor) else a for a in arguments[_SIZE:]))
 
     schema = f"({_HANDLE}, {inputs}) -> {tensors}"

@@ -137,6 +137,8 @@ def softmax(graph: Graph, scores: Tensor, self_scores: Tensor) -> Gamma:
 
 def weighted_sum(graph: Graph, gamma: Gamma, value: Tensor) -> Tensor:
     """``Σ_j gamma_ij value_j`` for ``value`` ``[num_src, H, C]``."""
+    dtype = torch.promote_types(gamma[0].dtype, value.dtype)  # autocast lowers that of value only
+    gamma, value = tuple(part.to(dtype) for part in gamma), value.to(dtype)
     total = _WeightedSum.apply(graph, gamma[0], value)
     if not graph.self_loops:
         return total

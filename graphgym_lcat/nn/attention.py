@@ -61,7 +61,7 @@ class ConvolvedAttention:
         fill_value: float | Tensor | str = "mean",
         backend: str = "auto",
     ) -> None:
-        check_positive("heads", heads)
+        heads = check_positive("heads", heads)
         check_choice("init", init, INITS)
         check_choice("backend", backend, BACKENDS)
         if not callable(score):
@@ -121,6 +121,10 @@ class ConvolvedAttention:
             or self._aggregate_forward_pre_hooks
             or self._aggregate_forward_hooks
         )
+
+    def _in_flow(self, edges: Tensor) -> Tensor:
+        """Edges from sources to destinations in the order in which ``propagate`` wants them."""
+        return edges if self.flow == "source_to_target" else edges.flip(0)
 
     def _attend(
         self,
@@ -237,10 +241,11 @@ class ConvolvedAttention:
     def _custom_score(self, lambda1: Tensor | float) -> Callable[[Tensor, Tensor], Tensor]:
         def score(u: Tensor, v: Tensor) -> Tensor:
             result = self.score(u, v)
-            if result.shape != u.shape[:-1]:
+            if not isinstance(result, Tensor) or result.shape != u.shape[:-1]:
+                got = list(result.shape) if isinstance(result, Tensor) else type(result).__name__
                 raise ValueError(
                     f"`score` must turn [edges, heads, channels] = {list(u.shape)} into [edges, heads] = "
-                    f"{list(u.shape[:-1])}, got {list(result.shape)}"
+                    f"{list(u.shape[:-1])}, got {got}"
                 )
             return _scale(result, lambda1)
 
@@ -255,7 +260,6 @@ class ConvolvedAttention:
 
     def _edge_features(self, graph: Graph, edge_attr: Tensor) -> tuple[Tensor, Tensor]:
         """Features of the stored edges in the order of their slots, and ``fill_value`` for the added self-loops."""
-        edge_attr = edge_attr.view(-1, 1) if edge_attr.dim() == 1 else edge_attr
         attr = edge_attr.index_select(0, graph.edge_id)
         n = graph.self_loops
         if not isinstance(self.fill_value, str):
@@ -266,12 +270,19 @@ class ConvolvedAttention:
 
 
 def edge_list(graph: Graph, gamma: Gamma) -> tuple[Tensor, Tensor]:
-    """Edges and coefficients in the order of PyG's ``GATConv``: the input's without dropped self-loops, then the added ones."""
+    """Edges and coefficients in the order of PyG's ``GATConv``: the input's without dropped self-loops, then the added ones.
+
+    In compiled code, where no shape may depend on data, dropped self-loops stay, with coefficient 0.
+    """
+    dst, coefficients = graph.dst, gamma[0]
+    if graph.parked:
+        dropped = dst == graph.num_dst
+        dst = torch.where(dropped, graph.src, dst)
+        coefficients = coefficients.masked_fill(dropped.unsqueeze(-1), 0.0)
     order = torch.argsort(graph.edge_id)
     loops = torch.arange(graph.self_loops, device=graph.device)
-    src = torch.cat([graph.src[order], loops])
-    dst = torch.cat([graph.dst[order], loops])
-    return torch.stack([src, dst]), torch.cat([gamma[0][order], gamma[1]])
+    edges = torch.stack([torch.cat([graph.src[order], loops]), torch.cat([dst[order], loops])])
+    return edges, torch.cat([coefficients[order], gamma[1]])
 
 
 def neighborhood_sizes(graph: Graph) -> Tensor:

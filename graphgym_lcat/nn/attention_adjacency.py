@@ -7,10 +7,10 @@ from torch import Tensor
 from torch_geometric.typing import Adj
 
 from graphgym_lcat.kernels import Graph
-from graphgym_lcat.kernels.reference import Gamma
+from graphgym_lcat.kernels.reference import Gamma, at_destination
 from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list, neighborhood_sizes
-from graphgym_lcat.nn.checks import check_positive
-from graphgym_lcat.nn.graph_input import resolve_graph
+from graphgym_lcat.nn.checks import check_features, check_positive
+from graphgym_lcat.nn.graph_input import check_edge_weight, resolve_graph
 from graphgym_lcat.nn.init import Projection
 
 
@@ -61,7 +61,7 @@ class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
         lambda_per_head: bool = False,
     ):
         super().__init__()
-        check_positive("channels", channels)
+        channels = check_positive("channels", channels)
         self._init_attention(
             heads,
             channels,
@@ -74,7 +74,7 @@ class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
         )
         self.in_channels = in_channels
         self.add_self_loops = add_self_loops
-        self.lin_score = Projection(in_channels, heads * channels, init)
+        self.lin_score = Projection(in_channels, self.heads * channels, init)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -82,14 +82,17 @@ class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
         self.lin_score.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Adj | Graph, edge_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        check_features("x", x, self.in_channels)
         num_nodes = x.size(0)
         graph, sparse_values = resolve_graph(edge_index, num_nodes, num_nodes, self.add_self_loops, shared_nodes=True)
         if edge_weight is None:
             edge_weight = sparse_values
         if edge_weight is not None and self.add_self_loops:
             raise ValueError(
-                "`edge_weight` must be None with `add_self_loops=True`: the added self-loops would have none"
+                "weights, given as `edge_weight` or as the values of a sparse matrix, need `add_self_loops=False`: the added "
+                "self-loops would have none"
             )
+        check_edge_weight(edge_weight, graph)
         key = self.lin_score(x).view(-1, self.heads, self.score_channels)
         gamma = attention_adjacency(graph, self._gamma(graph, key, key))
         edges, weights = edge_list(graph, tuple(part.mean(dim=1, keepdim=True) for part in gamma))
@@ -101,9 +104,21 @@ class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
 
 
 class AdjacencyLayer(ConvolvedAttention):
-    """Mixed into PyG's layers that are to aggregate over the attention adjacency; ``lin_score`` may be None."""
+    """Mixed into PyG's layers that are to aggregate over the attention adjacency.
 
-    lin_score: Projection | None
+    A layer calls :meth:`_init_score` at the end of its constructor.
+    """
+
+    def _init_score(
+        self, in_channels: int, width: int, heads: int, *, own_weight: bool, init: str, **attention
+    ) -> None:
+        """Heads split ``width`` channels; without a weight of its own (``lin_score``) the score uses one of the layer's."""
+        heads = check_positive("heads", heads)
+        if width % heads:
+            raise ValueError(f"`heads` must divide the {width} channels of a message, got {heads}")
+        self._init_attention(heads, width // heads, init=init, **attention)
+        self.lin_score = Projection(in_channels, width, init) if own_weight else None
+        self._reset_score()
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
@@ -116,11 +131,11 @@ class AdjacencyLayer(ConvolvedAttention):
             self.lin_score.reset_parameters()
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        """``[…, heads · channels] → […, heads, channels]``."""
+        """``[nodes or edges, …] → [nodes or edges, heads, channels]``."""
         return x.view(-1, self.heads, self.score_channels)
 
 
 def attention_adjacency(graph: Graph, gamma: Gamma) -> Gamma:
     """``n_i γ_ij``, head by head."""
     sizes = neighborhood_sizes(graph).to(gamma[0].dtype).unsqueeze(-1)
-    return gamma[0] * sizes.index_select(0, graph.dst), gamma[1] * sizes[: graph.self_loops]
+    return gamma[0] * at_destination(graph, sizes), gamma[1] * sizes[: graph.self_loops]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -11,8 +13,8 @@ from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
 from graphgym_lcat.kernels import Graph, find_graph
 
-# Edges of torch.sparse matrices, so that their layouts are found again as those of `edge_index` tensors are.
-_EDGES_OF_SPARSE = WeakTensorKeyDictionary()
+# Edges of torch.sparse matrices and EdgeIndex objects, so that their layouts are found again as those of `edge_index` tensors are.
+_EDGES = WeakTensorKeyDictionary()
 
 
 def resolve_graph(
@@ -25,45 +27,51 @@ def resolve_graph(
 ) -> tuple[Graph, Tensor | None]:
     """The graph's layout, and the values of a sparse matrix (which PyG takes as edge features).
 
-    Sparse matrices are transposed adjacencies, as everywhere in PyG: rows are destinations.
+    Sparse matrices are transposed adjacencies, as everywhere in PyG: rows are destinations. The edges of the layout go from
+    sources to destinations, whatever the flow.
     """
+    if torch.jit.is_tracing():
+        raise RuntimeError(
+            "torch.jit.trace cannot record how the layers of graphgym_lcat compute; use torch.compile or torch.export"
+        )
     if isinstance(edge_index, Graph):
         _check_graph(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
         return edge_index, None
-    edge_index, values = coordinates(edge_index)
+    edge_index, values = _coordinates(edge_index)
     if flow == "target_to_source":
         edge_index = edge_index.flip(0)
     return find_graph(edge_index, num_src, num_dst, add_self_loops, shared_nodes), values
 
 
-def coordinates(edge_index: Tensor | SparseTensor | Graph) -> tuple[Tensor, Tensor | None]:
-    """The edges as a tensor ``[2, E]`` of sources and destinations, and the values of a sparse matrix."""
-    if isinstance(edge_index, Graph):
-        return edge_index.edge_index, None
+def _coordinates(edge_index: Tensor | SparseTensor) -> tuple[Tensor, Tensor | None]:
+    """The edges as a tensor ``[2, E]``, of a sparse matrix from sources to destinations and with its values."""
     if isinstance(edge_index, EdgeIndex):
-        return edge_index.as_tensor(), None
+        # An alias, and a new one after a change in place, of which only the EdgeIndex itself counts the version.
+        return _remember(edge_index, lambda: edge_index.as_tensor().detach()), None
     if isinstance(edge_index, SparseTensor):
         row, col, values = edge_index.coo()
         return torch.stack([col, row]), values
-    if isinstance(edge_index, Tensor):
-        return _edges_of_sparse(edge_index) if is_torch_sparse_tensor(edge_index) else (edge_index, None)
+    if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
+        adj = edge_index.coalesce() if edge_index.layout == torch.sparse_coo else edge_index
+        return _remember(adj, lambda: to_edge_index(adj)[0].flip(0)), adj.values()
+    if isinstance(edge_index, Tensor) and edge_index.layout == torch.strided:
+        return edge_index, None
     raise TypeError(
-        "`edge_index` must be a tensor [2, E], a torch.sparse matrix, a SparseTensor, an EdgeIndex or a Graph, "
-        f"got {type(edge_index).__name__}"
+        "`edge_index` must be a tensor [2, E], a torch.sparse matrix (COO, CSR or CSC), a SparseTensor, an EdgeIndex or a "
+        f"Graph, got {edge_index.layout if isinstance(edge_index, Tensor) else type(edge_index).__name__}"
     )
 
 
-def _edges_of_sparse(adj: Tensor) -> tuple[Tensor, Tensor]:
-    if adj.layout == torch.sparse_coo:
-        adj = adj.coalesce()
-    values = adj.values()
+def _remember(adj: Tensor, edges: Callable[[], Tensor]) -> Tensor:
+    """``edges()``, or what it was when ``adj`` came last and has not been changed since."""
     if torch.compiler.is_compiling() or adj.is_inference():
-        return to_edge_index(adj)[0].flip(0), values
-    version, edge_index = _EDGES_OF_SPARSE.get(adj, (None, None))
+        return edges()
+    version, edge_index = _EDGES.get(adj, (None, None))
     if version != adj._version:
-        edge_index = to_edge_index(adj)[0].flip(0)
-        _EDGES_OF_SPARSE[adj] = (adj._version, edge_index)
-    return edge_index, values
+        with torch.inference_mode(False):  # an inference tensor would not find its layout again
+            edge_index = edges()
+        _EDGES[adj] = (adj._version, edge_index)
+    return edge_index
 
 
 def _check_graph(graph: Graph, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> None:
@@ -72,13 +80,42 @@ def _check_graph(graph: Graph, num_src: int, num_dst: int, add_self_loops: bool,
             f"`edge_index` is a Graph of {graph.num_src} sources and {graph.num_dst} destinations, "
             f"but `x` has {num_src} and {num_dst}"
         )
-    if bool(graph.self_loops) != (add_self_loops and min(num_src, num_dst) > 0):
+    if graph.add_self_loops != add_self_loops:
         raise ValueError(
-            f"`edge_index` is a Graph built with add_self_loops={bool(graph.self_loops)}, "
+            f"`edge_index` is a Graph built with add_self_loops={graph.add_self_loops}, "
             f"but the layer has add_self_loops={add_self_loops}"
         )
     if graph.shared_nodes != shared_nodes:
         raise ValueError(
             f"`edge_index` is a Graph built with shared_nodes={graph.shared_nodes}, but `x` "
             + ("is one set of nodes" if shared_nodes else "is a pair of two sets of nodes")
+        )
+
+
+def check_edge_attr(edge_attr: Tensor | None, edge_dim: int | None, graph: Graph) -> Tensor | None:
+    """``edge_attr`` as ``[E, edge_dim]``, or None for a layer without ``edge_dim``."""
+    if edge_dim is None:
+        if edge_attr is not None:
+            raise ValueError(f"`edge_attr` of shape {list(edge_attr.shape)} needs a layer with `edge_dim`, got None")
+        return None
+    if edge_attr is None:
+        raise ValueError(f"`edge_dim` is {edge_dim}, so `edge_attr` must be given, got None")
+    if edge_attr.dim() == 1:
+        edge_attr = edge_attr.unsqueeze(-1)
+    if edge_attr.dim() != 2:
+        raise ValueError(f"`edge_attr` must have shape [edges, edge_dim], got {list(edge_attr.shape)}")
+    if edge_attr.size(1) != edge_dim and edge_dim != -1:
+        raise ValueError(f"`edge_attr` must have edge_dim={edge_dim} columns, got {edge_attr.size(1)}")
+    num_edges = graph.edge_index.size(1)
+    if edge_attr.size(0) != num_edges:
+        raise ValueError(f"`edge_attr` must have a row for each of the {num_edges} edges, got {edge_attr.size(0)}")
+    return edge_attr
+
+
+def check_edge_weight(edge_weight: Tensor | None, graph: Graph) -> None:
+    """Raises unless there is one number for every edge, or none at all."""
+    num_edges = graph.edge_index.size(1)
+    if edge_weight is not None and (edge_weight.dim() != 1 or edge_weight.size(0) != num_edges):
+        raise ValueError(
+            f"`edge_weight` must have shape [{num_edges}], a number an edge, got {list(edge_weight.shape)}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -67,6 +67,21 @@ class Interpolation(Module):
             torch.nn.init.constant_(self.x, _START)
         if self.y is not None:
             torch.nn.init.constant_(self.y, _MIRROR - _START)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Interpolation:
+        super()._apply(fn, recurse)
+        self._restore_types()
+        return self
+
+    def _load_from_state_dict(self, *args) -> None:
+        super()._load_from_state_dict(*args)
+        self._restore_types()
+
+    def _restore_types(self) -> None:
+        """Leaving the meta device, and loading with ``assign=True``, make plain Parameters, which would get weight decay."""
+        for name, parameter in self._parameters.items():
+            if parameter is not None and not is_lambda(parameter):
+                self._parameters[name] = LambdaParameter(parameter.data, parameter.requires_grad)
 
     def forward(self) -> tuple[Tensor | float, Tensor | float]:
         """λ1 and λ2: a float where it is fixed, a tensor ``[1]`` or ``[heads]`` where it is learned."""

@@ -17,8 +17,8 @@ from torch_geometric.utils.sparse import (
 
 from graphgym_lcat.kernels import Graph
 from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list
-from graphgym_lcat.nn.checks import check_choice, check_positive
-from graphgym_lcat.nn.graph_input import resolve_graph
+from graphgym_lcat.nn.checks import check_choice, check_features, check_positive
+from graphgym_lcat.nn.graph_input import check_edge_attr, resolve_graph
 from graphgym_lcat.nn.init import Projection
 
 SCORE_WEIGHTS = ("shared", "separate")
@@ -110,7 +110,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         if kwargs.setdefault("aggr", "add") not in ("add", "sum"):
             raise ValueError(f"`aggr` must be 'add': attention is a weighted sum, got {kwargs['aggr']!r}")
         super().__init__(node_dim=0, **kwargs)
-        check_positive("out_channels", out_channels)
+        out_channels = check_positive("out_channels", out_channels)
         check_choice("score_weights", score_weights, SCORE_WEIGHTS)
         self._init_attention(
             heads,
@@ -133,7 +133,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         self.residual = residual
         self.score_weights = score_weights
         self._init_projections(init)
-        width = heads * out_channels if concat else out_channels
+        width = self.heads * out_channels if concat else out_channels
         target_channels = in_channels if isinstance(in_channels, int) else in_channels[1]
         self.res = Projection(target_channels, width, init) if residual else None
         self.register_parameter("bias", Parameter(torch.empty(width)) if bias else None)
@@ -188,8 +188,11 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             edge_attr (torch.Tensor, optional): Edge features, in the order of ``edge_index``.
             size ((int, int), optional): Number of sources and destinations, where ``x`` does not say it.
             return_attention_weights (bool, optional): Also return ``(edge_index, alpha)``: the edges without self-loops in
-                their order, then the added self-loops, and the coefficients ``[edges, heads]``.
+                their order, then the added self-loops, and the coefficients ``[edges, heads]``. In compiled code the dropped
+                self-loops stay, with coefficient 0.
         """
+        if not isinstance(x, Tensor) and (not isinstance(x, (tuple, list)) or len(x) != 2):
+            raise TypeError(f"`x` must be a tensor, or a pair for sources and destinations, got {type(x).__name__}")
         x_src, x_dst = (x, x) if isinstance(x, Tensor) else x
         one_set = x_dst is x_src
         num_src, num_dst = self._check_sizes(x_src, x_dst, size)
@@ -198,7 +201,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         )
         if edge_attr is None and self.edge_dim is not None:
             edge_attr = sparse_values
-        self._check_edge_attr(edge_attr, edge_index)
+        edge_attr = check_edge_attr(edge_attr, self.edge_dim, graph)
         value, key, query = self._project(x_src, x_dst, one_set)
 
         gamma = None
@@ -207,10 +210,9 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             gamma = self._gamma(graph, key, query, edge_attr)
             gamma = tuple(torch.nn.functional.dropout(part, dropout) for part in gamma)
             edges, alpha = edge_list(graph, gamma)
-            # propagate_type: (x: OptPairTensor, alpha: Tensor)
-            out = self.propagate(
-                self._in_flow(edges), x=(value, None), alpha=alpha, size=self._in_flow((num_src, num_dst))
-            )
+            sizes = (num_src, num_dst) if self.flow == "source_to_target" else (num_dst, num_src)
+            # propagate_type: (x: Tensor, alpha: Tensor)
+            out = self.propagate(self._in_flow(edges), x=value, alpha=alpha, size=sizes)
         else:
             out = self._attend(graph, key, query, value, edge_attr, dropout)
 
@@ -219,6 +221,8 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             out = out + self.res(x_dst)
         if self.bias is not None:
             out = out + self.bias
+        elif self.concat and self.res is None and out.requires_grad:
+            out = out.clone()  # the kernels keep theirs for the backward pass, and users may change the output in place
         if return_attention_weights:
             return out, _like_input(edge_index, edges, alpha, (num_src, num_dst))
         return out
@@ -241,39 +245,16 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             key = value if self.lin_score_src is None else self.lin_score_src(x_src).view(shape)
         return value, key, None if x_dst is None else of_score(x_dst).view(shape)
 
-    def _in_flow(self, pair):
-        """``propagate`` wants edges and sizes in the order of ``flow``."""
-        if self.flow == "source_to_target":
-            return pair
-        return pair.flip(0) if isinstance(pair, Tensor) else pair[::-1]
-
     def _check_sizes(self, x_src: Tensor, x_dst: Tensor | None, size: tuple[int, int] | None) -> tuple[int, int]:
-        for name, features in (("x", x_src), ("x[1]", x_dst)):
-            if features is not None and features.dim() != 2:
-                raise ValueError(f"`{name}` must have shape [nodes, channels], got {list(features.shape)}")
+        of_src, of_dst = (self.in_channels,) * 2 if isinstance(self.in_channels, int) else self.in_channels
+        check_features("x" if x_dst is x_src else "x[0]", x_src, of_src)
+        if x_dst is not None and x_dst is not x_src:
+            check_features("x[1]", x_dst, of_dst)
         num_src = x_src.size(0)
         num_dst = x_dst.size(0) if x_dst is not None else size[1] if size is not None else num_src
         if size is not None and tuple(size) != (num_src, num_dst):
             raise ValueError(f"`size` must be {(num_src, num_dst)}, the numbers of nodes in `x`, got {tuple(size)}")
         return num_src, num_dst
-
-    def _check_edge_attr(self, edge_attr: Tensor | None, edge_index: Adj | Graph) -> None:
-        if self.edge_dim is None:
-            if edge_attr is not None:
-                raise ValueError(
-                    f"`edge_attr` of shape {list(edge_attr.shape)} needs a layer with `edge_dim`, got None"
-                )
-            return
-        if edge_attr is None:
-            raise ValueError(f"`edge_dim` is {self.edge_dim}, so `edge_attr` must be given, got None")
-        width = edge_attr.size(-1) if edge_attr.dim() > 1 else 1
-        if width != self.edge_dim and self.edge_dim != -1:
-            raise ValueError(f"`edge_attr` must have edge_dim={self.edge_dim} columns, got {width}")
-        is_list = isinstance(edge_index, Tensor) and not is_torch_sparse_tensor(edge_index)
-        if is_list and edge_attr.size(0) != edge_index.size(1):
-            raise ValueError(
-                f"`edge_attr` must have a row for each of the {edge_index.size(1)} edges, got {edge_attr.size(0)}"
-            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {self._describe_attention()})"

@@ -11,9 +11,8 @@ from torch_geometric.typing import Adj
 from graphgym_lcat.kernels import Graph
 from graphgym_lcat.nn.attention import Score, edge_list, neighborhood_sizes
 from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
-from graphgym_lcat.nn.checks import check_choice
-from graphgym_lcat.nn.graph_input import coordinates, resolve_graph
-from graphgym_lcat.nn.init import Projection
+from graphgym_lcat.nn.checks import check_choice, check_features
+from graphgym_lcat.nn.graph_input import check_edge_weight, resolve_graph
 from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
 
 
@@ -64,11 +63,12 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
         if (theta is None) != (layer is None):
             raise ValueError(f"`theta` and `layer` come together, got theta={theta} and layer={layer}")
         super().__init__(channels, alpha, theta, layer, shared_weights, cached, add_self_loops, normalize, **kwargs)
-        if channels % heads:
-            raise ValueError(f"`heads` must divide the {channels} channels, got {heads}")
-        self._init_attention(
+        self.score_weights = score_weights
+        self._init_score(
+            channels,
+            channels,
             heads,
-            channels // heads,
+            own_weight=score_weights == "separate",
             score=score,
             lambda1=lambda1,
             lambda2=lambda2,
@@ -77,21 +77,19 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
             init=init,
             backend=backend,
         )
-        self.score_weights = score_weights
-        self.lin_score = Projection(channels, channels, init) if score_weights == "separate" else None
-        self._reset_score()
 
-    def forward(self, x: Tensor, x_0: Tensor, edge_index: Adj, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, x_0: Tensor, edge_index: Adj | Graph, edge_weight: Tensor | None = None) -> Tensor:
         """See :class:`torch_geometric.nn.GCN2Conv`."""
-        edges, sparse_values = coordinates(edge_index)
+        check_features("x", x, self.channels)
+        loops = self.normalize and self.add_self_loops
+        graph, sparse_values = resolve_graph(edge_index, x.size(0), x.size(0), loops, True, self.flow)
         edge_weight = sparse_values if edge_weight is None else edge_weight
+        check_edge_weight(edge_weight, graph)
         key = self._split_heads(x @ self.weight1 if self.lin_score is None else self.lin_score(x))
         if edge_weight is None and not self._is_observed():
-            loops = self.normalize and self.add_self_loops
-            graph, _ = resolve_graph(edge_index, x.size(0), x.size(0), loops, True, self.flow)
             out = self._propagate_unweighted(graph, key, self._split_heads(x)).flatten(1)
         else:
-            out = self._propagate_weighted(edges, edge_weight, key, x)
+            out = self._propagate_weighted(graph.edge_index, edge_weight, key, x)
         return self._combine(out, x_0)
 
     def _propagate_unweighted(self, graph: Graph, key: Tensor, value: Tensor) -> Tensor:
@@ -107,16 +105,14 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
         """Edge by edge: for edges with weights, and for explainers, which want to see messages."""
         size = (x.size(0), x.size(0))
         if self.normalize:
-            edges, edge_weight = gcn_norm(
-                edges, edge_weight, x.size(0), False, self.add_self_loops, self.flow, dtype=x.dtype
-            )
-        graph, _ = resolve_graph(edges, *size, False, True, self.flow)
+            edges, edge_weight = gcn_norm(edges, edge_weight, x.size(0), False, self.add_self_loops, dtype=x.dtype)
+        graph, _ = resolve_graph(edges, *size, False, True)
         gamma = attention_adjacency(graph, self._gamma(graph, key, key))
         _, alpha = edge_list(graph, gamma)
         if edge_weight is not None:
             alpha = alpha * edge_weight.unsqueeze(-1)
         # propagate_type: (x: Tensor, alpha: Tensor)
-        return self.propagate(edges, x=x, alpha=alpha, size=size)
+        return self.propagate(self._in_flow(edges), x=x, alpha=alpha, size=size)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return (self._split_heads(x_j) * alpha.unsqueeze(-1)).flatten(1)

@@ -9,10 +9,11 @@ from torch import Tensor
 from torch_geometric.nn.conv import GINConv
 from torch_geometric.typing import Adj
 
+from graphgym_lcat.kernels import Graph
 from graphgym_lcat.nn.attention import Score, edge_list, neighborhood_sizes
 from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
+from graphgym_lcat.nn.checks import check_features, check_positive
 from graphgym_lcat.nn.graph_input import resolve_graph
-from graphgym_lcat.nn.init import Projection
 
 
 class LCATGINConv(AdjacencyLayer, GINConv):
@@ -53,12 +54,12 @@ class LCATGINConv(AdjacencyLayer, GINConv):
         **kwargs,
     ):
         super().__init__(nn, eps, train_eps, **kwargs)
-        in_channels = _first_width(nn) if in_channels is None else in_channels
-        if in_channels % heads:
-            raise ValueError(f"`heads` must divide the {in_channels} channels, got {heads}")
-        self._init_attention(
+        self.in_channels = _first_width(nn) if in_channels is None else check_positive("in_channels", in_channels)
+        self._init_score(
+            self.in_channels,
+            self.in_channels,
             heads,
-            in_channels // heads,
+            own_weight=True,
             score=score,
             lambda1=lambda1,
             lambda2=lambda2,
@@ -67,26 +68,28 @@ class LCATGINConv(AdjacencyLayer, GINConv):
             init=init,
             backend=backend,
         )
-        self.in_channels = in_channels
-        self.lin_score = Projection(in_channels, in_channels, init)
-        self._reset_score()
 
-    def forward(self, x: Tensor, edge_index: Adj, size: tuple[int, int] | None = None) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Adj | Graph, size: tuple[int, int] | None = None) -> Tensor:
         """See :class:`torch_geometric.nn.GINConv`; one set of nodes."""
+        check_features("x", x, self.in_channels)
         num_nodes = x.size(0)
+        if size is not None and tuple(size) != (num_nodes, num_nodes):
+            raise ValueError(f"`size` must be {(num_nodes, num_nodes)}, one set of nodes, got {tuple(size)}")
         graph, _ = resolve_graph(edge_index, num_nodes, num_nodes, True, True, self.flow)
         key, value = self._split_heads(self.lin_score(x)), self._split_heads(x)
-        fixed_eps = not isinstance(self.eps, torch.nn.Parameter) and self.initial_eps == 0
-        if fixed_eps and not self._is_observed():
+        if not self._weighs_itself() and not self._is_observed():
             sizes = neighborhood_sizes(graph).to(x.dtype).view(-1, 1, 1)
             return self.nn((self._attend(graph, key, key, value) * sizes).flatten(1))
         edges, alpha = edge_list(graph, attention_adjacency(graph, self._gamma(graph, key, key)))
-        edges = edges if self.flow == "source_to_target" else edges.flip(0)
-        count = graph.num_edges
+        edges, count = self._in_flow(edges), edges.size(1) - graph.self_loops
         # propagate_type: (x: Tensor, alpha: Tensor)
         out = self.propagate(edges[:, :count], x=x, alpha=alpha[:count], size=(num_nodes, num_nodes))
         own = (1 + self.eps) * (alpha[count:].unsqueeze(-1) * value).flatten(1)
         return self.nn(out + own)
+
+    def _weighs_itself(self) -> bool:
+        """Whether ε may be other than 0: learned, given, or loaded. Compiled code cannot look at a loaded one."""
+        return isinstance(self.eps, torch.nn.Parameter) or torch.compiler.is_compiling() or bool(self.eps != 0)
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return (self._split_heads(x_j) * alpha.unsqueeze(-1)).flatten(1)

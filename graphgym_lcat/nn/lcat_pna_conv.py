@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.nn.conv import PNAConv
-from torch_geometric.typing import Adj, OptTensor, PairTensor  # noqa: F401  PyG reads the comment about `propagate`
+from torch_geometric.typing import Adj, OptTensor  # noqa: F401  PyG reads the comment about `propagate`
 
+from graphgym_lcat.kernels import Graph
 from graphgym_lcat.nn.attention import Score, edge_list
 from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
-from graphgym_lcat.nn.checks import check_choice
-from graphgym_lcat.nn.graph_input import resolve_graph
-from graphgym_lcat.nn.init import Projection
+from graphgym_lcat.nn.checks import check_choice, check_features
+from graphgym_lcat.nn.graph_input import check_edge_attr, resolve_graph
 from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
 
 
@@ -85,12 +85,12 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
             train_norm=train_norm,
             **kwargs,
         )
-        width = self.F_in * towers
-        if width % heads:
-            raise ValueError(f"`heads` must divide the {width} channels of a message, got {heads}")
-        self._init_attention(
+        self.score_weights = score_weights
+        self._init_score(
+            in_channels,
+            self.F_in * towers,
             heads,
-            width // heads,
+            own_weight=score_weights == "separate",
             score=score,
             lambda1=lambda1,
             lambda2=lambda2,
@@ -99,37 +99,35 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
             init=init,
         )
         self.edge_dim = edge_dim  # of the message, not of the score
-        self.score_weights = score_weights
-        self.lin_score = Projection(in_channels, width, init) if score_weights == "separate" else None
-        self._reset_score()
 
-    def forward(self, x: Tensor, edge_index: Adj, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Adj | Graph, edge_attr: Tensor | None = None) -> Tensor:
         """See :class:`torch_geometric.nn.PNAConv`."""
+        check_features("x", x, self.in_channels)
         num_nodes = x.size(0)
         graph, sparse_values = resolve_graph(edge_index, num_nodes, num_nodes, False, True, self.flow)
         if edge_attr is None and self.edge_dim is not None:
             edge_attr = sparse_values
+        edge_attr = check_edge_attr(edge_attr, self.edge_dim, graph)
         towers = 1 if not self.divide_input else self.towers
         inputs = x.view(-1, towers, self.F_in).expand(-1, self.towers, -1)
         ends = self._message_ends(inputs) if edge_attr is None and len(self.pre_nns[0]) == 1 else None
         key = self._split_heads(self._score_features(x) if ends is None or self.lin_score is not None else ends[0])
         edges, alpha = edge_list(graph, attention_adjacency(graph, self._gamma(graph, key, key)))
-        if self.flow == "target_to_source":
-            edges = edges.flip(0)
 
-        if ends is None:
-            ends = (inputs, inputs)
-        elif self.flow == "target_to_source":
-            ends = ends[::-1]
-        # propagate_type: (x: PairTensor, edge_attr: OptTensor, alpha: Tensor)
-        out = self.propagate(edges, x=ends, edge_attr=edge_attr, alpha=alpha, size=(num_nodes, num_nodes))
+        sender, receiver = (inputs, inputs) if ends is None else ends
+        size = (num_nodes, num_nodes)
+        # Not as a pair: which half of one is the sender's, with a reversed flow, PyG's two ways of collecting disagree on.
+        # propagate_type: (sender: Tensor, receiver: Tensor, edge_attr: OptTensor, alpha: Tensor)
+        out = self.propagate(
+            self._in_flow(edges), sender=sender, receiver=receiver, edge_attr=edge_attr, alpha=alpha, size=size
+        )
         out = torch.cat([inputs, out], dim=-1)
         out = torch.cat([post(out[:, tower]) for tower, post in enumerate(self.post_nns)], dim=1)
         return self.lin(out)
 
-    def message(self, x_i: Tensor, x_j: Tensor, edge_attr: Tensor | None, alpha: Tensor) -> Tensor:
+    def message(self, receiver_i: Tensor, sender_j: Tensor, edge_attr: Tensor | None, alpha: Tensor) -> Tensor:
         linear = edge_attr is None and len(self.pre_nns[0]) == 1
-        message = x_i + x_j if linear else super().message(x_i, x_j, edge_attr)
+        message = receiver_i + sender_j if linear else super().message(receiver_i, sender_j, edge_attr)
         if self.interpolation.fixed1 == 0:  # alpha is 1, up to rounding
             return message
         return (self._split_heads(message) * alpha.unsqueeze(-1)).view_as(message)

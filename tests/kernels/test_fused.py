@@ -139,3 +139,13 @@ def test_gradients_of_gradients_are_refused(primitive, dense_case):
     (grad,) = torch.autograd.grad(out.square().sum(), inputs[0], create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         grad.sum().backward()
+
+
+@pytest.mark.parametrize("primitive", PRIMITIVES)
+def test_forward_mode_derivatives_are_refused(primitive, dense_case):
+    inputs = [t.detach() for t in dense_case.inputs(primitive, torch.float64)]
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(inputs[0], torch.ones_like(inputs[0]))
+        slope = (0.2,) if primitive.startswith("attend") else ()
+        with pytest.raises((RuntimeError, NotImplementedError), match=r"jvp|forward"):
+            getattr(fused, primitive)(dense_case.graph, dual, *inputs[1:], *slope)

@@ -82,6 +82,31 @@ def test_exports_with_dynamic_sizes(name, x, edge_index):
     torch.testing.assert_close(program.module()(smaller, fewer), conv(smaller, fewer))
 
 
+def test_memory_that_compiled_code_uses_again_has_a_layout_of_its_own(x, edge_index):
+    other = edge_index.flip(0).clone()
+    expected = ops.neighbor_mean(other, 50, 50, True, True, x)
+    first = ops.neighbor_mean(edge_index, 50, 50, True, True, x)
+    version = edge_index._version
+    # The same Python object, memory and version: what compiled code does to intermediate results.
+    edge_index.numpy()[:] = other
+    assert edge_index._version == version
+    again = ops.neighbor_mean(edge_index, 50, 50, True, True, x)
+    assert torch.equal(again, expected) and not torch.equal(again, first)
+
+
+@pytest.mark.slow
+def test_compiled_layers_on_graphs_made_within_the_program(x, edge_index):
+    torch._dynamo.reset()
+    first, second = layer("lcat"), layer("lcatv2")
+
+    def two_graphs(x, edge_index):
+        middle = first(x, edge_index.flip(0) + 0)
+        return second(middle[:, :16], (edge_index + 1) % 50)
+
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(two_graphs)(x, edge_index), two_graphs(x, edge_index))
+
+
 def test_a_compiled_program_refuses_nodes_that_do_not_exist(x, edge_index):
     edge_index[0, 0] = 50
     with pytest.raises(ValueError, match=r"must hold source nodes in \[0, 49\].*got 50"):

@@ -1,4 +1,6 @@
+import copy
 import gc
+import pickle
 import weakref
 
 import pytest
@@ -133,3 +135,23 @@ def test_a_graph_whose_edges_were_changed_is_not_sorted(edge_index):
     edge_index[0, 0] = 1
     with pytest.raises(RuntimeError, match="was changed after this Graph had been made"):
         _ = graph.compact
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, copy.copy, lambda graph: pickle.loads(pickle.dumps(graph))])
+def test_a_copy_of_a_graph_has_a_layout_of_its_own(duplicate, edge_index):
+    edge_index[0, 0] = 2  # counted by torch, for the original only
+    graph = Graph.from_edge_index(edge_index, 3)
+    layout = graph.compact
+    again = duplicate(graph)
+    assert again.compact is not layout
+    assert again.compact.by_row[1] == again.compact.rowptr.data_ptr()
+    assert again.compact.col.tolist() == layout.col.tolist()
+
+
+def test_a_layout_made_in_inference_mode_serves_training(edge_index):
+    weight = torch.ones(3, requires_grad=True)
+    graph = Graph.from_edge_index(edge_index, 3)
+    with torch.inference_mode():
+        assert graph.src.tolist() == [2, 1, 0, 0]
+    weight.index_select(0, graph.src).sum().backward()
+    assert weight.grad.tolist() == [2, 1, 1]

@@ -10,7 +10,7 @@ from torch_geometric.nn import ChebConv, GCN2Conv, GINConv, GraphConv, PNAConv, 
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import coalesce, remove_self_loops, to_edge_index
 
-from graphgym_lcat.nn import AttentionAdjacency, LCATGCN2Conv, LCATGINConv, LCATPNAConv
+from graphgym_lcat.nn import AttentionAdjacency, Graph, LCATGCN2Conv, LCATGINConv, LCATPNAConv
 
 N, C, SLOPE = 12, 6, 0.2
 AGGREGATORS = ["mean", "min", "max", "std"]
@@ -241,17 +241,86 @@ def test_sparse_input_equals_edge_index(x, x_0, edges):
     [
         (lambda e: pna(e, heads=4), "`heads` must divide the 6 channels of a message, got 4"),
         (lambda e: pna(e, towers=2), "`score_weights='shared'` needs one tower, got 2"),
-        (lambda e: gcn2(heads=4), "`heads` must divide the 6 channels, got 4"),
+        (lambda e: gcn2(heads=4), "`heads` must divide the 6 channels of a message, got 4"),
         (lambda e: LCATGCN2Conv(C, 0.1, theta=0.5), "`theta` and `layer` come together"),
-        (lambda e: gin(heads=4), "`heads` must divide the 6 channels, got 4"),
+        (lambda e: gin(heads=4), "`heads` must divide the 6 channels of a message, got 4"),
         (lambda e: LCATGINConv(torch.nn.ReLU()), "`in_channels` must be given"),
         (lambda e: gin(score="gta"), "did you mean 'gat'"),
         (lambda e: pna(e, score_weights="own"), "`score_weights` must be one of"),
+        (lambda e: pna(e, heads=0), "`heads` must be a whole number of at least 1, got 0"),
+        (lambda e: gcn2(heads=0), "`heads` must be a whole number of at least 1, got 0"),
+        (lambda e: gin(heads=0), "`heads` must be a whole number of at least 1, got 0"),
+        (lambda e: LCATGINConv(torch.nn.Linear(C, C), in_channels=-1), "`in_channels` must be a whole number"),
     ],
 )
 def test_bad_arguments(build, message, edges):
     with pytest.raises(ValueError, match=message):
         build(edges)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x, e: pna(e)(x[None], e), r"`x` must have shape \[nodes, channels\], got \[1, 12, 6\]"),
+        (lambda x, e: gcn2()(x[:, :5], x, e), "`x` must have 6 channels, got 5"),
+        (lambda x, e: gin()((x, x), e), r"`x` must be a tensor \[nodes, channels\], got tuple"),
+        (lambda x, e: gin()(x, e, size=(N, 3)), r"`size` must be \(12, 12\), one set of nodes, got \(12, 3\)"),
+        (lambda x, e: AttentionAdjacency(C).double()(x[None], e), r"`x` must have shape \[nodes, channels\]"),
+        (lambda x, e: pna(e)(x, e, x), "needs a layer with `edge_dim`, got None"),
+        (lambda x, e: pna(e, edge_dim=3)(x, e), "`edge_dim` is 3, so `edge_attr` must be given, got None"),
+        (
+            lambda x, e: gcn2()(x, x, e, x[:, :1]),
+            r"`edge_weight` must have shape \[\d+\], a number an edge, got \[12, 1\]",
+        ),
+        (
+            lambda x, e: AttentionAdjacency(C).double()(x, e, e[:1].t()),
+            r"`edge_weight` must have shape .* got \[\d+, 1\]",
+        ),
+    ],
+)
+def test_bad_inputs(call, message, x, edges):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(x, edges)
+
+
+def test_values_of_a_sparse_matrix_are_edge_features_of_pna(x, edges):
+    adj_t = torch.sparse_coo_tensor(edges.flip(0), torch.rand(edges.size(1)).double(), (N, N)).to_sparse_csr()
+    conv = pna(edges, edge_dim=1)
+    edge_index, values = to_edge_index(adj_t)
+    torch.testing.assert_close(conv(x, adj_t), conv(x, edge_index.flip(0), values.view(-1, 1)))
+
+
+@pytest.mark.parametrize("observed", [False, True])
+@pytest.mark.parametrize("prebuilt", [False, True])
+@pytest.mark.parametrize("kind", ["pna", "gcn2", "gin", "gin_eps"])
+def test_reversed_flow_is_the_reversed_graph(kind, prebuilt, observed, x, x_0, edges):
+    build = {
+        "pna": lambda **options: pna(edges, **options),
+        "gcn2": gcn2,
+        "gin": gin,
+        "gin_eps": lambda **options: gin(eps=0.5, **options),
+    }[kind]
+    conv, backwards = build(), build(flow="target_to_source")
+    backwards.load_state_dict(conv.state_dict())
+    features = (x, x_0) if kind == "gcn2" else (x,)
+    expected = conv(*features, edges)
+    if observed:
+        backwards.register_message_forward_hook(lambda module, arguments, out: None)
+    # A Graph says itself which end is the source.
+    graph = Graph.from_edge_index(edges, N, add_self_loops=kind != "pna") if prebuilt else edges.flip(0)
+    torch.testing.assert_close(backwards(*features, graph), expected)
+
+
+def test_compiled_gin_is_gin(x, edge_index):
+    torch._dynamo.reset()
+    conv = gin(eps=0.5)
+    torch.testing.assert_close(torch.compile(conv, backend="eager", fullgraph=True)(x, edge_index), conv(x, edge_index))
+
+
+def test_gin_uses_the_epsilon_that_was_loaded(x, edges):
+    given, loaded = gin(eps=0.5), gin()
+    loaded.load_state_dict(given.state_dict())
+    torch.testing.assert_close(loaded(x, edges), given(x, edges))
 
 
 @pytest.mark.parametrize("kind", ["pna", "gcn2", "gin", "adjacency"])

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from graphgym_lcat.nn import CATConv, LCATConv
+from graphgym_lcat.nn import CATConv, Graph, LCATConv
 
 CONSTRUCTOR = [
     (ValueError, {"lambda1": 1.5}, "`lambda1` must be 'learn' or a number in [0, 1], got 1.5"),
@@ -105,6 +105,46 @@ def test_size_that_contradicts_x(x, edge_index):
 def test_x_with_a_batch_dimension(x, edge_index):
     with pytest.raises(ValueError, match=re.escape("`x` must have shape [nodes, channels], got [1, 12, 5]")):
         LCATConv(5, 3).double()(x[None], edge_index)
+
+
+@pytest.mark.parametrize("features", [lambda x: x[:, :4], lambda x: (x[:, :4], x)], ids=["one", "pair"])
+def test_x_of_wrong_width(features, x, edge_index):
+    with pytest.raises(ValueError, match=r"`x(\[0\])?` must have 5 channels, got 4"):
+        LCATConv(5, 3).double()(features(x), edge_index)
+
+
+@pytest.mark.parametrize(("features", "kind"), [(None, "NoneType"), ({}, "dict"), ((1,), "tuple")])
+def test_x_that_is_neither_features_nor_a_pair(features, kind, edge_index):
+    with pytest.raises(TypeError, match=f"`x` must be a tensor, or a pair for sources and destinations, got {kind}"):
+        LCATConv(5, 3)(features, edge_index)
+
+
+def test_edge_attr_of_a_prebuilt_graph(x, edge_index):
+    conv = LCATConv(5, 3, edge_dim=4).double()
+    with pytest.raises(ValueError, match="`edge_attr` must have a row for each of the 40 edges, got 41"):
+        conv(x, Graph.from_edge_index(edge_index, 12), torch.randn(41, 4).double())
+
+
+def test_edge_attr_of_three_dimensions(x, edge_index):
+    with pytest.raises(ValueError, match=re.escape("`edge_attr` must have shape [edges, edge_dim], got [40, 1, 4]")):
+        LCATConv(5, 3, edge_dim=4).double()(x, edge_index, torch.randn(40, 1, 4))
+
+
+def test_sparse_layout_that_is_no_list_of_edges(x):
+    with pytest.raises(TypeError, match=r"`edge_index` must be a tensor .* got torch.sparse_bsr"):
+        LCATConv(5, 3).double()(x, torch.eye(12).to_sparse_bsr((2, 2)))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_torch_jit_trace_is_refused(x, edge_index):
+    conv = LCATConv(5, 3).double()
+    with torch.no_grad(), pytest.raises(RuntimeError, match=r"torch\.jit\.trace cannot record"):
+        torch.jit.trace(conv, (x, edge_index))
+
+
+def test_score_function_that_returns_no_tensor(x, edge_index):
+    with pytest.raises(ValueError, match=r"`score` must turn .* got float"):
+        LCATConv(5, 3, score=lambda u, v: 1.0).double()(x, edge_index)
 
 
 def test_score_function_of_wrong_shape(x, edge_index):

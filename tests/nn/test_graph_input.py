@@ -55,6 +55,13 @@ def test_edge_index_class_equals_tensor(conv, x, edge_index):
     torch.testing.assert_close(conv(x, EdgeIndex(edge_index)), conv(x, edge_index))
 
 
+def test_edge_index_class_changed_in_place(conv, x, edge_index):
+    edges = EdgeIndex(edge_index % 11, sparse_size=(12, 12))
+    conv(x, edges)
+    edges.add_(1)
+    torch.testing.assert_close(conv(x, edges), conv(x, edge_index % 11 + 1))
+
+
 def test_prebuilt_graph_equals_edge_index(conv, x, edge_index):
     torch.testing.assert_close(conv(x, Graph.from_edge_index(edge_index, 12)), conv(x, edge_index))
 

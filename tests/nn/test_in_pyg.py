@@ -69,6 +69,19 @@ def test_explainers(kind, algorithm, graph):
     torch.testing.assert_close(model(x, edge_index), before)
 
 
+def test_explainer_of_a_reversed_flow(graph):
+    x, edge_index = graph
+    model = LCATConv(CHANNELS, 3, flow="target_to_source")
+    explainer = Explainer(
+        model,
+        GNNExplainer(epochs=3),
+        explanation_type="model",
+        edge_mask_type="object",
+        model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
+    )
+    assert explainer(x, edge_index, index=2).edge_mask.max() > 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_messages_give_the_result_of_the_kernels(kind, graph):
     x, edge_index = graph

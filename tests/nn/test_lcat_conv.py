@@ -2,11 +2,13 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
-from torch_geometric.nn import Sequential
+from torch_geometric.nn import GATConv, Sequential
 
 from graphgym_lcat.nn import CATConv, LCATConv
+from graphgym_lcat.nn.interpolation import is_lambda
 
 SCORES = ("gat", "gatv2")
 
@@ -94,6 +96,39 @@ def test_lower_precision_agrees_with_double(conv, dtype, x, edge_index):
     assert low.dtype == dtype
     tolerance = {torch.float32: 1e-5, torch.bfloat16: 6e-2}[dtype]
     torch.testing.assert_close(low.double(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("options", [{}, {"score": "gatv2"}, {"lambda1": 0}], ids=["gat", "gatv2", "gcn"])
+def test_autocast_as_in_gat(options, x, edge_index):
+    conv = LCATConv(5, 3, heads=2, **options)
+    x = x.float()
+    with torch.autocast("cpu", torch.bfloat16):
+        out, gat = conv(x, edge_index), GATConv(5, 3, heads=2)(x, edge_index)
+    assert out.dtype == gat.dtype == torch.float32
+    torch.testing.assert_close(out, conv(x, edge_index), rtol=0.05, atol=0.05)
+    out.sum().backward()
+
+
+@pytest.mark.parametrize("score", ["gat", "gatv2"])
+def test_output_may_be_changed_in_place(score, x, edge_index):
+    conv = LCATConv(5, 3, bias=False, score=score).double()
+    grads = [torch.autograd.grad(act(conv(x, edge_index)).sum(), conv.lin.weight) for act in (torch.relu, torch.relu_)]
+    torch.testing.assert_close(*grads)
+
+
+def test_lambdas_stay_what_they_are_when_loaded_or_materialised():
+    conv = LCATConv(5, 3)
+    conv.load_state_dict(conv.state_dict(), assign=True)
+    with torch.device("meta"):
+        empty = LCATConv(5, 3)
+    for layer in (conv, empty.to_empty(device="cpu")):
+        assert is_lambda(layer.interpolation.x) and is_lambda(layer.interpolation.y)
+
+
+def test_numbers_of_numpy_are_numbers(x, edge_index):
+    conv = LCATConv(5, np.int64(3), heads=np.int32(2), lambda1=np.float32(0.5)).double()
+    assert conv(x, edge_index).shape == (12, 6)
+    assert conv.lambdas().lambda1 == 0.5
 
 
 def test_bfloat16_mean_over_a_thousand_neighbours_does_not_saturate():
@@ -244,6 +279,18 @@ def test_compiles_without_graph_breaks(options, x, edge_index):
         torch.testing.assert_close(compiled(x, edges), conv(x, edges))
         grads = [torch.autograd.grad(layer(x, edges).square().sum(), x)[0] for layer in (compiled, conv)]
         torch.testing.assert_close(*grads)
+
+
+def test_compiled_code_returns_the_attention_weights(conv, x, edge_index):
+    torch._dynamo.reset()
+    compiled = torch.compile(conv, backend="eager", fullgraph=True)
+    (out, (edges, alpha)), (expected_out, expected) = (
+        call(x, edge_index, return_attention_weights=True) for call in (compiled, conv)
+    )
+    torch.testing.assert_close(out, expected_out)
+    kept = alpha.sum(dim=1) > 0  # dropped self-loops stay with coefficient 0, for the shapes' sake
+    assert torch.equal(edges[0, ~kept], edges[1, ~kept])
+    torch.testing.assert_close((edges[:, kept], alpha[kept]), expected)
 
 
 @pytest.mark.parametrize("x", [-1e6, 1e6, float("nan")])
