@@ -9,37 +9,12 @@ from __future__ import annotations
 
 import math
 import os
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lcat_analysis.history import read_stats
 from lcat_analysis.metrics import first_metric, is_metric, lower_is_better
-
-# Where a run was written and how fast it ran do not make it another experiment.
-IGNORED_KEYS = (
-    "out_dir",
-    "run_dir",
-    "seed",
-    "cfg_dest",
-    "dataset.dir",
-    "run_id",
-    "num_threads",
-    "accelerator",
-    "devices",
-)
-IGNORED_GROUPS = (
-    "wandb",
-    "share",
-    "run_multiple_splits",
-    "tensorboard",
-    "print",
-    "view_emb",
-    "params",
-    "device",
-)
+from lcat_analysis.run_config import parameters, read_config
 
 
 def find_graphgym_runs(root: Path) -> list[Path]:
@@ -59,7 +34,7 @@ def read_graphgym_run(run_dir: Path) -> dict[str, Any] | None:
     """One seed of a stock run as a row for the tidy table; None when it has no validation or test line."""
     if not (run_dir.parent / "config.yaml").exists():
         return None
-    config = _read_config(run_dir.parent / "config.yaml")
+    config = read_config(run_dir.parent / "config.yaml")
     tables = {split: read_stats(run_dir / split / "stats.json") for split in ("train", "val", "test")}
     val, test = tables["val"], tables["test"]
     if val.empty or test.empty:
@@ -89,7 +64,7 @@ def read_graphgym_run(run_dir: Path) -> dict[str, Any] | None:
         "seconds": math.nan,
         "path": str(run_dir),
         "metrics": metrics,
-        "params": {key: value for key, value in config.items() if _is_parameter(key)},
+        "params": parameters(run_dir.parent / "config.yaml"),
     }
 
 
@@ -97,23 +72,3 @@ def _best_row(val: Any, metric: str) -> Any:
     name = metric if metric in val else first_metric(val.columns)
     values = val[name]
     return val.loc[values.idxmin() if lower_is_better(name) else values.idxmax()]
-
-
-@lru_cache(maxsize=4096)
-def _read_config(path: Path) -> dict[str, Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return _flatten(yaml.load(path.read_text(encoding="utf-8"), Loader=loader) or {})
-
-
-def _flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            flat |= _flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
-
-
-def _is_parameter(key: str) -> bool:
-    return key not in IGNORED_KEYS and key.split(".")[0] not in IGNORED_GROUPS

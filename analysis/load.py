@@ -21,6 +21,7 @@ from lcat_analysis.errors import AnalysisError
 from lcat_analysis.graphgym import find_graphgym_runs, read_graphgym_run
 from lcat_analysis.history import read_json_lines
 from lcat_analysis.published import published_degrees
+from lcat_analysis.run_config import parameters
 
 SCHEMA = 1  # of result.json
 SPLITS = ("train", "val", "test")
@@ -55,8 +56,8 @@ class Results:
         runs: a row a finished run; metrics are columns such as ``test.accuracy`` (fractions),
             hyperparameters are columns named by their key (``optim.base_lr``).
         problems: a row for each run that gave no result: ``state`` is failed, unfinished, broken, missing,
-            superseded (by a changed grid) or diverged. A diverged run is finished, so it is in ``runs``
-            too, with a metric that is not a number.
+            superseded (by a changed grid), repeated (the same settings, split and seed again) or diverged. A
+            diverged run is finished, so it is in ``runs`` too, with a metric that is not a number.
         sweeps: the folders that were read.
         param_keys: the columns of ``runs`` that are hyperparameters.
     """
@@ -184,8 +185,23 @@ def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[di
         if nan := [name for name, value in scored.items() if not math.isfinite(value)]:
             detail = f"not a number: {', '.join(nan)}"
             problems.append(_problem(sweep, row["run_id"], "diverged", detail, run_dir))
+    rows, repeated = _without_repeated(sweep, rows)
+    problems += repeated
     problems += _missing_runs(sweep, {row["run_id"] for row in rows} | {p["run_id"] for p in problems})
     return rows, problems
+
+
+def _without_repeated(sweep: Sweep, rows: list[dict]) -> tuple[list[dict], list[dict]]:
+    """The same experiment made twice, once to keep its weights say, counts once."""
+    kept: dict[tuple, dict] = {}
+    problems = []
+    for row in rows:
+        params = json.dumps(row["params"], sort_keys=True, default=str)
+        first = kept.setdefault((row["model"], row["dataset"], row["split_seed"], row["seed"], params), row)
+        if first is not row:
+            detail = f"same settings, split and seed as {first['run_id']}, left out"
+            problems.append(_problem(sweep, row["run_id"], "repeated", detail, Path(row["path"])))
+    return list(kept.values()), problems
 
 
 def _read_list(path: Path) -> list[dict[str, Any]]:
@@ -224,8 +240,14 @@ def _read_run(run_dir: Path) -> dict | None:
         "extra": result.get("extra"),
         "path": str(run_dir),
         "metrics": metrics,
-        "params": dict(result.get("params") or {}),
+        "params": dict(result.get("params") or _own_parameters(run_dir)),
     }
+
+
+def _own_parameters(run_dir: Path) -> dict[str, Any]:
+    """Of a run that no grid has made: whatever differs between such runs must not be averaged over."""
+    config = run_dir / "config.yaml"
+    return parameters(config) if config.exists() else {}
 
 
 def _why_unfinished(run_dir: Path) -> tuple[str, str]:

@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from lcat_run.errors import UserError
 from lcat_run.terminal import write_any_text
@@ -32,7 +33,8 @@ DESCRIPTION = "L-CAT for GraphGym: train, sweep, and compare layers that learn w
 
 def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="lcat", description=DESCRIPTION)
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    parser.add_argument("--version", action="version", version=f"graphgym-lcat {version('graphgym-lcat')}")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name in names:
         command = importlib.import_module(f"lcat_run.commands.{name}")
         subparser = subparsers.add_parser(
@@ -49,7 +51,11 @@ def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     write_any_text()
-    args = build_parser().parse_args(argv)
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    if args.command is None:
+        parser.print_help(sys.stderr)
+        return 2
     try:
         return args.execute(args) or 0
     except UserError as error:

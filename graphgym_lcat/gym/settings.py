@@ -30,6 +30,7 @@ from graphgym_lcat.gym.stacked_network import STACKED_LAYERS
 Settings = dict[str, Any]
 
 _GROUPS_SET_BY_GRAPHGYM = ("share",)
+_PLUGGABLE = ("dataset.name", "gnn.layer_type")
 _CAT_LAYERS = ("catconv", "catpnaconv", "catgcn2conv", "catginconv")
 
 
@@ -167,7 +168,10 @@ def check_settings(settings: Mapping[str, Any], where: str = "") -> Settings:
             close = difflib.get_close_matches(str(value), [str(option) for option in options], n=1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
             known = ", ".join(sorted(str(option) for option in options))
-            raise SettingsError(f"unknown `{key}`{where}: {value!r}{hint} Known: {known}", key)
+            own = (
+                f"; a module of yours that registers more can be named in `{plugins.KEY}`" if key in _PLUGGABLE else ""
+            )
+            raise SettingsError(f"unknown `{key}`{where}: {value!r}{hint} Known: {known}{own}", key)
     _check_together(complete, where)
     return settings
 

@@ -107,7 +107,8 @@ def _train(settings: Mapping[str, object], name: str, threads: int | None) -> No
     run = Run(out_dir / run_id(model, settings, defaults), model, settings, params={}, threads=threads)
     every = settings.get("lcat.log_every", defaults["lcat.log_every"])
     try:
-        if not is_done(run.run_dir):
+        done_before = is_done(run.run_dir)
+        if not done_before:
             prepare(settings)  # a mistake must not leave a folder behind
         with EpochProgress(run.run_dir.name, every) as progress, _warnings_on_stderr():
             result = execute_run(run, progress.update)
@@ -119,7 +120,7 @@ def _train(settings: Mapping[str, object], name: str, threads: int | None) -> No
         first_line = (str(error).splitlines() or [""])[0]
         advice = "; try a smaller optim.base_lr" if isinstance(error, TrainingFailed) else f" ({type(error).__name__})"
         raise _Failed(f"{first_line}{advice}. {run.run_dir / 'failed.json'} has the rest") from error
-    _print_result(result, run.run_dir)
+    _print_result(result, run.run_dir, done_before)
 
 
 @contextmanager
@@ -136,13 +137,13 @@ def _warnings_on_stderr() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-def _print_result(result: Mapping, run_dir: Path) -> None:
+def _print_result(result: Mapping, run_dir: Path, done_before: bool) -> None:
     metrics = "  ".join(f"{name} {100 * value:.2f}" for name, value in result["test"].items() if name != "loss")
     name, best = result["dataset"]["name"], result["best_epoch"]
     print(f"{result['model']} on {name}, seed {result['seed']}: test {metrics} (best epoch {best})")
-    for number, (lambda1, lambda2) in enumerate(result["lambdas"]):
+    for number, (lambda1, lambda2) in enumerate(result["lambdas"], start=1):
         print(f"  layer {number}: λ1 {_number(lambda1)}  λ2 {_number(lambda2)}")
-    print(f"  {run_dir}")
+    print(f"  {run_dir}" + (" (was done already)" if done_before else ""))
 
 
 def _number(value: float | list[float]) -> str:

@@ -26,7 +26,7 @@ class Progress:
         self._done = done_before
         self._made = 0
         self._bad = 0
-        self._started = time.monotonic()
+        self._started = self._last_end = time.monotonic()
         self._last_line = self._started
         self._bar = None
         if can_show_bar(self._file):
@@ -39,6 +39,7 @@ class Progress:
         self._done += outcome == "done"
         self._bad += outcome != "done"
         self._made += 1
+        self._last_end = time.monotonic()
         if self._bar is not None:
             self._bar.update(outcome == "done")
 
@@ -63,11 +64,13 @@ class Progress:
             self._bar.close()
 
     def _text(self, running: int) -> str:
-        elapsed = time.monotonic() - self._started
+        now = time.monotonic()
         parts = [f"{self._bad} failed", f"{running} running"]
         if self._made:
-            parts.append(f"{60 * self._made / elapsed:.3g} runs/min")
+            parts.append(f"{60 * self._made / (now - self._started):.3g} runs/min")
             share = 1 - sum(self._costs.values()) / self._all_costs if self._all_costs else 0
             if share > 0:
-                parts.append(f"ETA {duration_text(elapsed * (1 - share) / share)}")
+                # Reckoned when a run ends, and from there on counted down: it would grow while long runs are under way.
+                left = (self._last_end - self._started) * (1 - share) / share - (now - self._last_end)
+                parts.append(f"ETA {duration_text(max(0.0, left))}")
         return ", ".join(parts)

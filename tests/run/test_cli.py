@@ -7,6 +7,7 @@ import subprocess
 import sys
 import termios
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -219,3 +220,15 @@ def test_a_terminal_of_unknown_size_shows_no_bar():
 def test_every_symbol_that_our_code_prints_has_a_spelling():
     code = "".join(path.read_text(encoding="utf-8") for path in Path(cli.__file__).parent.rglob("*.py"))
     assert {c for c in code if not c.isascii() and _spell_character(c) == "?"} == set()
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"graphgym-lcat {version('graphgym-lcat')}\n"
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    assert cli.main([]) == 2
+    assert "make every run of a grid" in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,40 @@
+"""`load_run`: what a run has learned, back in Python."""
+
+import copy
+
+import pytest
+import torch
+from torch_geometric.graphgym.config import cfg
+
+from graphgym_lcat.gym.runner import Run, execute
+from graphgym_lcat.gym.settings import SettingsError
+from graphgym_lcat.gym.trained import load_run
+
+
+def test_the_network_scores_what_the_run_says(tmp_path, small):
+    run = Run(tmp_path / "run", "lcat", {**small, "lcat.save_model": True, "optim.max_epoch": 12}, params={})
+    result = execute(run)
+    cfg.lcat.heads = 7  # whatever was configured since
+    model, data = load_run(run.run_dir)
+    assert not model.training
+    with torch.no_grad():
+        outputs, _ = model(copy.copy(data))
+    for split in ("train", "val", "test"):
+        nodes = data[f"{split}_mask"]
+        accuracy = (outputs[nodes].argmax(dim=1) == data.y[nodes]).float().mean().item()
+        assert accuracy == pytest.approx(result[split]["accuracy"])
+    assert [layer.lambdas() for layer in model.modules() if hasattr(layer, "lambdas") and hasattr(layer, "heads")] == [
+        tuple(pair) for pair in result["lambdas"]
+    ]
+
+
+def test_a_run_without_weights_says_how_to_get_them(tmp_path, small):
+    run = Run(tmp_path / "run", "lcat", small, params={})
+    execute(run)
+    with pytest.raises(SettingsError, match=r"has no model\.pt: run it again with `lcat\.save_model true`"):
+        load_run(run.run_dir)
+
+
+def test_a_folder_that_is_no_finished_run_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match="is no finished run"):
+        load_run(tmp_path)
