@@ -19,4 +19,4 @@ def find_yaml(name: str, package: str) -> Path:
             return packaged[candidate]
     stems = [path.stem for path in packaged.values()]
     hint = nearest(Path(name).stem, stems) or "."
-    raise UserError(f"{name!r} is neither a file nor a name that comes along{hint} Known: {', '.join(stems)}")
+    raise UserError(f"{name!r} is neither a file nor an included name{hint} Known: {', '.join(stems)}")

@@ -105,7 +105,7 @@ KEYS = (
     Key(
         "lcat.score_weights",
         "shared",
-        "Weights of the score: the layer's own values', or others.",
+        "Weights of the score: those of the values, or separate ones.",
         _one_of(SCORE_WEIGHTS),
     ),
     Key("lcat.init", "uniform", "Initial weights: Glorot uniform, or Glorot normal with gain √2.", _one_of(INITS)),

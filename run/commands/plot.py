@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lcat_analysis.select import Selection
 
 KINDS = {
-    "lambdas": "λ1 and λ2 over training, a panel a layer (needs --dataset when there are several)",
+    "lambdas": "λ1 and λ2 over training, one panel per layer (needs --dataset when there are several)",
     "distribution": "where λ1 and λ2 ended",
     "curves": "the metric over training",
     "noise": "the metric against the level of noise",

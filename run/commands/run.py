@@ -24,7 +24,7 @@ EXIT_PAUSED = 75
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cfg", required=True, metavar="FILE", help="a YAML file, or the name of one that comes along")
+    parser.add_argument("--cfg", required=True, metavar="FILE", help="a YAML file, or the name of an included one")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="train with N seeds, from `seed` on")
     parser.add_argument(
         "--threads",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 HELP = "make every run of a grid, here or on a SLURM cluster; the same command again goes on where it stopped"
 EXAMPLES = """\
-  lcat sweep demo                                      a packaged grid, one worker a core
+  lcat sweep demo                                      an included grid, one worker per core
   lcat sweep mygrid.yaml --dry-run                     how many runs, the first one in full, an estimate
   lcat sweep real -j 4 --threads 2                     4 workers of 2 threads each
   lcat sweep real --only dataset.name=Cora,model=lcat  part of a grid

@@ -75,7 +75,7 @@ def test_files_are_found_before_packaged_names(tmp_path, monkeypatch):
     assert find_yaml("real.yaml", "lcat_configs").is_absolute()
     (tmp_path / "real.yaml").write_text("seed: 1")
     assert str(find_yaml("real.yaml", "lcat_configs")) == "real.yaml"
-    with pytest.raises(UserError, match="'raal' is neither a file nor a name that comes along; did you mean 'real'"):
+    with pytest.raises(UserError, match="'raal' is neither a file nor an included name; did you mean 'real'"):
         find_yaml("raal", "lcat_configs")
 
 
