@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import pytest
 
@@ -127,3 +128,10 @@ def test_defaults_contain_graphgyms_keys_and_ours():
 def test_defaults_can_start_without_a_warning_of_graphgym(monkeypatch):
     monkeypatch.setattr("logging.warning", pytest.fail)
     assert apply_settings({}).gnn.layers_post_mp == 1
+
+
+def test_every_key_of_the_papers_configuration_has_a_comment():
+    text = (Path(__file__).parents[2] / "configs/real.yaml").read_text(encoding="utf-8")
+    keys = [line for line in text.splitlines() if line.startswith("  ")]
+    assert len(keys) > 20
+    assert [line for line in keys if "#" not in line] == []
