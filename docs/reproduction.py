@@ -31,9 +31,9 @@ Test accuracy at the best validation epoch, in per cent. Made by
 
 The paper's random split is not published, and on small test sets the split alone moves the accuracy by more than a
 published deviation. So Cora and CiteSeer are run on three splits with three seeds each; the larger datasets with three seeds on
-one split, and with GCN alone once on two more, to see how much the split does. The tables give the spread over seeds and over splits. Every run that was
-made is in the CSV file named below each table; a sweep that was interrupted goes on with the same command, and what is not there
-yet has not been run.
+one split, and with GCN alone once on two more, to see how much the split does. The tables give the spread over seeds and over
+splits. Every run that was made is in the CSV file named below each table; a sweep that was interrupted goes on with the same
+command, and what is not there yet has not been run.
 """
 
 SECTIONS = {

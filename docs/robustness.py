@@ -48,8 +48,8 @@ OGB = """\
 
 The grids `ogb`, `noise`, `init` and `ablation` are the paper's own, on ogbn-arxiv, -products, -mag and -proteins. They need the
 extra `pip install 'graphgym-lcat[ogb]'` and OGB's files where the `ogb` package puts them, `<dataset.dir>/ogbn_arxiv` and so on;
-`lcat datasets` says which are there. Nothing is downloaded by itself, and there are no prompts. To try a grid without them, write random
-data of the same shape and start it with fewer epochs:
+`lcat datasets` says which are there. Nothing is downloaded by itself, and there are no prompts. To try a grid without them,
+write random data of the same shape and start it with fewer epochs:
 
     lcat datasets ogbn-arxiv --generate --scale 1000 --dir /tmp/ogb
     lcat sweep noise dataset.dir /tmp/ogb optim.max_epoch 20 seeds 2
