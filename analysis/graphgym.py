@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import math
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from lcat_analysis.history import read_stats
 from lcat_analysis.metrics import first_metric, is_metric, lower_is_better
 from lcat_analysis.run_config import parameters, read_config
+
+
+_read_config = lru_cache(maxsize=4096)(read_config)  # the seeds of a run share it
 
 
 def find_graphgym_runs(root: Path) -> list[Path]:
@@ -34,7 +38,7 @@ def read_graphgym_run(run_dir: Path) -> dict[str, Any] | None:
     """One seed of a stock run as a row for the tidy table; None when it has no validation or test line."""
     if not (run_dir.parent / "config.yaml").exists():
         return None
-    config = read_config(run_dir.parent / "config.yaml")
+    config = _read_config(run_dir.parent / "config.yaml")
     tables = {split: read_stats(run_dir / split / "stats.json") for split in ("train", "val", "test")}
     val, test = tables["val"], tables["test"]
     if val.empty or test.empty:
@@ -64,7 +68,7 @@ def read_graphgym_run(run_dir: Path) -> dict[str, Any] | None:
         "seconds": math.nan,
         "path": str(run_dir),
         "metrics": metrics,
-        "params": parameters(run_dir.parent / "config.yaml"),
+        "params": parameters(config),
     }
 
 

@@ -21,7 +21,7 @@ from lcat_analysis.errors import AnalysisError
 from lcat_analysis.graphgym import find_graphgym_runs, read_graphgym_run
 from lcat_analysis.history import read_json_lines
 from lcat_analysis.published import published_degrees
-from lcat_analysis.run_config import parameters
+from lcat_analysis.run_config import parameters, read_config
 
 SCHEMA = 1  # of result.json
 SPLITS = ("train", "val", "test")
@@ -247,7 +247,7 @@ def _read_run(run_dir: Path) -> dict | None:
 def _own_parameters(run_dir: Path) -> dict[str, Any]:
     """Of a run that no grid has made: whatever differs between such runs must not be averaged over."""
     config = run_dir / "config.yaml"
-    return parameters(config) if config.exists() else {}
+    return parameters(read_config(config)) if config.exists() else {}
 
 
 def _why_unfinished(run_dir: Path) -> tuple[str, str]:

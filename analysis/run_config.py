@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +41,17 @@ IGNORED_GROUPS = (
 )
 
 
-@lru_cache(maxsize=4096)
 def read_config(path: Path) -> dict[str, Any]:
     """All keys of a ``config.yaml``, flat; thousands of them are read, so by the safe loader in C where there is one."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return _flatten(yaml.load(path.read_bytes(), Loader=loader) or {})
 
 
-def parameters(path: Path) -> dict[str, Any]:
-    """Those keys that make a run another experiment."""
+def parameters(config: dict[str, Any]) -> dict[str, Any]:
+    """Those keys of a configuration that make a run another experiment."""
     return {
         key: value
-        for key, value in read_config(path).items()
+        for key, value in config.items()
         if key not in IGNORED_KEYS and key.split(".")[0] not in IGNORED_GROUPS
     }
 
