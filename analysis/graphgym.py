@@ -17,7 +17,6 @@ from lcat_analysis.history import read_stats
 from lcat_analysis.metrics import first_metric, is_metric, lower_is_better
 from lcat_analysis.run_config import parameters, read_config
 
-
 _read_config = lru_cache(maxsize=4096)(read_config)  # the seeds of a run share it
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,25 +18,38 @@ def why_not() -> str | None:
 
 
 class Board:
-    """Loss, metrics and λ of every epoch; a run that goes on takes back what came after its checkpoint."""
+    """Loss, metrics and λ of every epoch; a run that goes on takes back what came after its checkpoint.
+
+    Written at once: tensorboardX's ``SummaryWriter`` hands events to a thread, whose queue ``flush`` does not wait for, so epochs
+    that a checkpoint counts as logged could be lost with the process.
+    """
 
     def __init__(self, run_dir: Path, first_epoch: int):
-        from tensorboardX import SummaryWriter
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+        folder = run_dir / "tensorboard"
+        folder.mkdir(parents=True, exist_ok=True)
         # Files are named by the second; the suffix keeps a run that goes on at once from replacing its first part.
-        self._writer = SummaryWriter(
-            str(run_dir / "tensorboard"), purge_step=first_epoch, filename_suffix=f".{first_epoch}"
-        )
+        self._writer = EventsWriter(str(folder / "events"), f".{first_epoch}")
+        self._event = Event
+        start = SessionLog(status=SessionLog.SessionStatus.START)
+        self._writer.write_event(Event(wall_time=time.time(), step=first_epoch, session_log=start))
 
     def add(self, epoch: int, metrics: Mapping[str, Mapping[str, float]], lambdas: Sequence[Lambdas]) -> None:
         for split, values in metrics.items():
             for name, value in values.items():
-                self._writer.add_scalar(f"{name}/{split}", value, epoch)
+                self._add_scalar(f"{name}/{split}", value, epoch)
         for layer, pair in enumerate(lambdas):
             for name, value in zip(("lambda1", "lambda2"), pair, strict=True):
                 heads = {f".{h}": v for h, v in enumerate(value)} if isinstance(value, tuple) else {"": value}
                 for head, number in heads.items():
-                    self._writer.add_scalar(f"{name}/layer{layer}{head}", number, epoch)
+                    self._add_scalar(f"{name}/layer{layer}{head}", number, epoch)
+
+    def _add_scalar(self, tag: str, value: float, epoch: int) -> None:
+        event = self._event(wall_time=time.time(), step=epoch)
+        event.summary.value.add(tag=tag, simple_value=value)
+        self._writer.write_event(event)
 
     def flush(self) -> None:
         self._writer.flush()
