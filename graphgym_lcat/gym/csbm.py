@@ -41,6 +41,9 @@ class SyntheticPoint:
     def finish(self) -> dict[str, Any]:
         return self._result
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 def csbm_result(
     settings: Mapping[str, Any], seed: int, progress: Callable[[int, int], None] | None = None

@@ -167,6 +167,9 @@ def _execute_locked(run: Run, settings: Settings, on_epoch: Progress | None) -> 
         log.error("failed: %s", error)
         _write_failure(run.run_dir, error, None if training is None else training.epoch)
         raise
+    finally:
+        if training is not None:
+            training.close()
 
 
 def _train(training: Loop, on_epoch: Progress | None) -> None:

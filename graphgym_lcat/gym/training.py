@@ -183,8 +183,7 @@ class Training:
     def finish(self) -> dict[str, Any]:
         """Writes what was asked for beside the logs; returns what belongs into ``result.json``."""
         self.records.flush()
-        if self.board is not None:
-            self.board.close()
+        self.close()
         if self.best_outputs is not None:
             labels = self.data[self.target].y if self.target else self.data.y
             arrays = {"outputs": self.best_outputs.numpy(), "labels": labels.cpu().numpy()}
@@ -200,6 +199,12 @@ class Training:
             "num_parameters": self.params,
             "epochs": self.epoch,
         }
+
+    def close(self) -> None:
+        """Lets go of open files, however the run ended."""
+        if self.board is not None:
+            self.board.close()
+            self.board = None
 
     def _train_epoch(self) -> None:
         start = time.perf_counter()
