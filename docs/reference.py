@@ -84,6 +84,18 @@ GRAPHGYM_KEYS = {
     "train.neighbor_sizes": "Sampled neighbours, a number a layer.",
 }
 
+ENVIRONMENT = """\
+## Environment variables
+
+| variable | meaning |
+|---|---|
+| `LCAT_DATA_DIR` | Where datasets are, if `dataset.dir` is not set. |
+| `LCAT_BACKEND` | `auto`, `torch` or `fused`: how layers with `backend="auto"` compute attention. |
+| `LCAT_INSTRUCTION_SET` | The variant of the C kernels, such as `generic` or `avx2`, instead of the best that the processor has. |
+| `LCAT_LIBRARY` | Another file of compiled kernels. |
+| `LCAT_PYTHON` | The Python of which `run/demo.sh` and `run/test.sh` make `.venv`. |
+"""
+
 
 def configuration() -> str:
     """The page of all keys, by group."""
@@ -95,7 +107,7 @@ def configuration() -> str:
         lead = f"{GROUPS[group]}\n\n" if group in GROUPS else ""
         rows = "\n".join(_key_row(key) for key in keys)
         parts.append(f"## {group}\n\n{lead}| key | default | may be | meaning |\n|---|---|---|---|\n{rows}\n")
-    return "\n".join([*parts, _graphgym_section()])
+    return "\n".join([*parts, _graphgym_section(), ENVIRONMENT])
 
 
 def grids_page(text: str) -> str:
