@@ -124,7 +124,9 @@ def csbm_figure(table: pd.DataFrame, data: Data | None = None) -> Figure:
                     ax.set_xlabel("q" if fixed == "mu_norm" else "‖μ‖")
             axes[r * len(columns)].set_ylabel(_row_name(row, gamma_models))
             if row != "accuracy":
-                axes[(r + 1) * len(columns) - 1].legend(loc="best", fontsize=6, handlelength=2)
+                axes[(r + 1) * len(columns) - 1].legend(
+                    loc="best", fontsize=6, handlelength=2, frameon=True, framealpha=0.9, edgecolor="none"
+                )
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
