@@ -1,6 +1,8 @@
 """Writes docs/reproduction.md, the CSV files beside it and the README's accuracy table: our numbers beside the paper's.
 
-lcat sweep reproduction && lcat sweep reproduction_adjacency && python docs/reproduction.py results
+lcat sweep reproduction && lcat sweep reproduction_rate && lcat sweep reproduction_adjacency && python docs/reproduction.py results
+
+The section of a sweep that is not among the results stays as it was.
 """
 
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 import accuracy_table
 import numpy as np
 import pandas as pd
+from page_sections import earlier_section
 
 from lcat_analysis.load import load
 from lcat_analysis.models import written
@@ -26,6 +29,7 @@ INTRODUCTION = """\
 Test accuracy at the best validation epoch, in per cent. Made by
 
     lcat sweep reproduction
+    lcat sweep reproduction_rate
     lcat sweep reproduction_adjacency
     python docs/reproduction.py results
 
@@ -41,6 +45,12 @@ SECTIONS = {
 ## The eight models
 
 The settings of the paper (`configs/real.yaml`): 4 layers, 32 wide, 4 heads, learning rate 0.01, 2500 epochs, split 70/15/15.
+""",
+    "reproduction_rate": """\
+## The other learning rate
+
+The paper takes the better of 0.01 and 0.005 by validation. These are models that fall short of the published mean at 0.01, again
+with 0.005.
 """,
     "reproduction_adjacency": """\
 ## PNA and GCNII with the attention adjacency
@@ -95,11 +105,14 @@ def _differences(cells: pd.DataFrame, spread: pd.Series) -> str:
 
 
 def main(results: Path) -> None:
-    folders = [folder for name in SECTIONS if (folder := results / name).is_dir()]
-    if not folders:  # or the page would lose its tables
+    page = DOCS / "reproduction.md"
+    if not any((results / name).is_dir() for name in SECTIONS):
         sys.exit(f"expected {' or '.join(SECTIONS)} in {results}: python docs/reproduction.py results")
-    sections = [section(folder) for folder in folders]
-    (DOCS / "reproduction.md").write_text("\n".join([INTRODUCTION, *sections]), encoding="utf-8")
+    sections = []
+    for name, lead in SECTIONS.items():
+        found = (results / name).is_dir()
+        sections.append(section(results / name) if found else earlier_section(lead.partition("\n")[0], page))
+    page.write_text("\n".join([INTRODUCTION, *filter(None, sections)]), encoding="utf-8")
     accuracy_table.main()
 
 

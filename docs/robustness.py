@@ -9,6 +9,7 @@ The section of a sweep that is not among the results stays as it was.
 import sys
 from pathlib import Path
 
+from page_sections import earlier_section
 from robustness_claims import INITIALISATION, NOISE, Claim, Runs, ablation_claims, verdict
 
 from lcat_analysis.compare import compare
@@ -94,7 +95,7 @@ def _section(title: str, grid: str, about: str, claims: list[Claim], folder: Pat
     page, images = docs / "robustness.md", docs / "images"
     parts = [f"## {title}", f"`lcat sweep {grid}`. {about}"]
     if not (folder / grid).is_dir():
-        earlier = _earlier_section(parts[0], page.read_text(encoding="utf-8") if page.exists() else "")
+        earlier = earlier_section(parts[0], page)
         return earlier or "\n\n".join([*parts, claims_table(claims, None)]) + "\n"
     results = load(folder / grid)
     selection = select(results)
@@ -110,11 +111,6 @@ def _section(title: str, grid: str, about: str, claims: list[Claim], folder: Pat
     parts.append(claims_table(claims, selection))
     parts.append(f"{len(results.runs)} runs finished, {len(results.problems)} not.")
     return "\n\n".join(parts) + "\n"
-
-
-def _earlier_section(heading: str, page: str) -> str | None:
-    _, found, rest = page.partition(heading + "\n")
-    return found + rest.partition("\n## ")[0] if found else None
 
 
 def main(folder: Path, docs: Path = DOCS) -> None:
