@@ -87,5 +87,5 @@ def test_a_wrong_folder_does_not_empty_the_page_of_the_reproduction(tmp_path):
     before = (DOCS / "reproduction.md").read_bytes()
     done = subprocess.run([sys.executable, DOCS / "reproduction.py", tmp_path], capture_output=True, text=True)
     assert done.returncode != 0
-    assert f"expected reproduction or reproduction_adjacency in {tmp_path}" in done.stderr
+    assert f"expected reproduction or reproduction_rate or reproduction_adjacency in {tmp_path}" in done.stderr
     assert (DOCS / "reproduction.md").read_bytes() == before
