@@ -138,7 +138,11 @@ def _tests_section(comparisons: Comparisons) -> Section | None:
         cards.append((f"{written(model)} against {written(baseline)}", numbers))
     fold = f"All {len(table.rows)} tests" if len(table.rows) > 60 else ""
     block = Block(table=to_html(table, notes=False), notes=table.notes, summary=fold)
-    return Section("tests", "Tests", "Each model against its baseline, run by run on the same seeds.", cards, [block])
+    lead = (
+        "Each model against its baseline, run by run on the same seeds. Verdicts are corrected for the number of tests (Holm), so "
+        "fewer cells are better here than are bold above."
+    )
+    return Section("tests", "Tests", lead, cards, [block])
 
 
 def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | None:
@@ -292,7 +296,7 @@ def _facts(results: Results, selection: Selection, comparisons: Comparisons) -> 
     facts += [("models", str(len(selection.models))), ("datasets", str(len(selection.datasets)))]
     if len(comparisons.table):
         better = int((comparisons.table["verdict"] == "better").sum())
-        facts.append(("better than baseline", f"{better} of {len(comparisons.tested)}"))
+        facts.append(("better, corrected", f"{better} of {len(comparisons.tested)}"))
     if seconds > 0:
         facts.append(("training time", f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"))
     return facts
