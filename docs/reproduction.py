@@ -49,8 +49,8 @@ The settings of the paper (`configs/real.yaml`): 4 layers, 32 wide, 4 heads, lea
     "reproduction_rate": """\
 ## The other learning rate
 
-The paper takes the better of 0.01 and 0.005 by validation. At 0.01 the dense network falls short of the published means; this is the
-same with 0.005.
+The paper takes the better of 0.01 and 0.005 by validation. At 0.01 the dense network falls short of the published means; this
+is the same with 0.005.
 """,
     "reproduction_adjacency": """\
 ## PNA and GCNII with the attention adjacency
