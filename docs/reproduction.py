@@ -71,7 +71,22 @@ def section(folder: Path) -> str:
     finished = (
         f"{len(results.runs)} runs finished, {len(results.problems)} not: [{folder.name}.csv]({folder.name}.csv)."
     )
-    return f"{SECTIONS[folder.name]}\n{table}\n\n{agreement(cells)}\n\n{finished}\n"
+    words = [agreement(cells)]
+    if folder.name == "reproduction_rate" and (DOCS / "reproduction.csv").exists():
+        words.append(validation_at_both_rates(runs))
+    return f"{SECTIONS[folder.name]}\n{table}\n\n{' '.join(words)}\n\n{finished}\n"
+
+
+def validation_at_both_rates(at_other: pd.DataFrame) -> str:
+    """Which rate the validation sets choose, from the runs at 0.005 and those at 0.01 that are recorded."""
+    keys = ["model", "dataset"]
+    first = pd.read_csv(DOCS / "reproduction.csv").groupby(keys)["val.accuracy"].mean()
+    other = at_other.groupby(keys)["val.accuracy"].mean()
+    pairs = ", ".join(
+        f"{written(model)} on {dataset} {100 * value:.2f} against {100 * first[model, dataset]:.2f}"
+        for (model, dataset), value in other.items()
+    )
+    return f"Mean validation accuracy at 0.005 against 0.01: {pairs}."
 
 
 def agreement(cells: pd.DataFrame) -> str:
