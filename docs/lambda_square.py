@@ -2,8 +2,8 @@
 
 python docs/lambda_square.py
 
-The graphs are small samples of the paper's contextual stochastic block model, and the layer is its one-layer model (see synthetic.md).
-At every point of the square, the layer's free parameter C is the best of twelve candidates.
+The graphs are small samples of the paper's contextual stochastic block model, and the layer is its one-layer model (see
+synthetic.md). At every point of the square, the layer's free parameter C is the best of twelve candidates.
 """
 
 from __future__ import annotations
