@@ -17,8 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from lcat_core.errors import ResultsError
-from lcat_core.files import parse_json, read_bytes, write_atomically
-from lcat_core.run_folder import RunResult, parse_result
+from lcat_core.files import parse_json, read_bytes, write_atomically, write_json, write_text
+from lcat_core.run_folder import (
+    LAMBDAS,
+    RESULT,
+    SPLITS,
+    STATS,
+    RunResult,
+    damaged_lines_text,
+    load_result,
+    parse_result,
+    read_run_records,
+)
+from lcat_core.strict_yaml import read_generated_yaml
 
 FORMAT = "lcat-results"
 SCHEMA = 1
@@ -86,6 +97,58 @@ def read_archive(path: Path) -> Archive:
     if header.get("runs") != len(runs):
         raise ResultsError(f"{path} is incomplete: it announces {header.get('runs')!r} runs and holds {len(runs)}")
     return Archive(grids, runs)
+
+
+def collect_runs(folder: Path, with_curves: bool = False) -> tuple[Archive, list[str]]:
+    """Collect the finished runs of a sweep's folder; also return what was skipped and why, one sentence each.
+
+    Runs that only an earlier version of the grid asked for are left out. The archive names no folder and no host.
+    """
+    records, damaged = read_run_records(folder / "runs.jsonl")
+    skipped = [damaged_lines_text(folder / "runs.jsonl", damaged)] if damaged else []
+    labels = {record.run_id: record.dataset for record in records if record.in_grid}
+    superseded = {record.run_id for record in records if not record.in_grid}
+    runs: dict[str, ArchivedRun] = {}
+    for run_dir in sorted((folder / "runs").iterdir()):
+        if run_dir.name in superseded or not run_dir.is_dir():
+            continue
+        try:
+            result = load_result(run_dir)
+        except OSError:
+            continue  # not finished
+        except ResultsError as error:
+            skipped.append(str(error))
+            continue
+        if result.run_id != run_dir.name:
+            skipped.append(f"{run_dir / RESULT} belongs to another run, {result.run_id}")
+            continue
+        result = parse_result(_without_host(result.document), str(run_dir))
+        curves = _read_curves(run_dir) if with_curves else {}
+        runs[result.run_id] = ArchivedRun(result, labels.get(result.run_id, str(result.dataset["name"])), curves)
+    grid = read_generated_yaml(folder / "grid.yaml") if (folder / "grid.yaml").exists() else {}
+    name = str(grid.get("name") or folder.resolve().name) if isinstance(grid, dict) else folder.resolve().name
+    return Archive({name: grid if isinstance(grid, dict) else {}}, runs), skipped
+
+
+def _without_host(document: Mapping[str, Any]) -> dict[str, Any]:
+    timing = document.get("timing")
+    kept = {key: value for key, value in timing.items() if key != "host"} if isinstance(timing, dict) else {}
+    return {**document, "timing": kept}
+
+
+def _read_curves(run_dir: Path) -> dict[str, str]:
+    names = [LAMBDAS, *(f"{split}/{STATS}" for split in SPLITS)]
+    return {name: read_bytes(run_dir / name).decode() for name in names if (run_dir / name).is_file()}
+
+
+def restore_run(run: ArchivedRun, run_dir: Path) -> None:
+    """Write an archived run as a folder, ``result.json`` last; everything in it is as the run wrote it, the host aside."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    for name, text in run.curves.items():
+        if name == LAMBDAS or name in {f"{split}/{STATS}" for split in SPLITS}:
+            (run_dir / name).parent.mkdir(exist_ok=True)
+            write_text(run_dir / name, text)
+    write_json(run_dir / RESULT, run.result.document)
 
 
 def merge_archives(archives: Iterable[tuple[str, Archive]]) -> Archive:

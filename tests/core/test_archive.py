@@ -5,7 +5,16 @@ import json
 
 import pytest
 
-from lcat_core.archive import Archive, ArchivedRun, is_archive, merge_archives, read_archive, write_archive
+from lcat_core.archive import (
+    Archive,
+    ArchivedRun,
+    collect_runs,
+    is_archive,
+    merge_archives,
+    read_archive,
+    restore_run,
+    write_archive,
+)
 from lcat_core.errors import ResultsError
 from lcat_core.run_folder import parse_result
 
@@ -89,7 +98,7 @@ def test_a_flipped_bit_in_a_compressed_archive_is_noticed(tmp_path):
 
 
 def test_a_missing_archive_is_named(tmp_path):
-    with pytest.raises(ResultsError, match="none.jsonl cannot be read: No such file"):
+    with pytest.raises(ResultsError, match=r"none.jsonl cannot be read: No such file"):
         read_archive(tmp_path / "none.jsonl")
 
 
@@ -113,3 +122,36 @@ def test_the_file_is_plain_json_lines(tmp_path):
     header, line = gzip.decompress((tmp_path / "x.jsonl.gz").read_bytes()).splitlines()
     assert json.loads(header)["runs"] == 1
     assert json.loads(line)["result"]["test"] == {"accuracy": 0.5}
+
+
+def test_a_folder_is_collected_and_restored(tmp_path):
+    run = archived("a", curves={"test/stats.json": "{}\n", "lambdas.csv": "epoch\n"})
+    restore_run(run, tmp_path / "real" / "runs" / "a")
+    (tmp_path / "real" / "runs" / "unfinished").mkdir()
+    found, skipped = collect_runs(tmp_path / "real", with_curves=True)
+    assert found.runs == {"a": run}
+    assert not skipped
+
+
+def test_what_cannot_be_collected_is_named(tmp_path):
+    runs = tmp_path / "real" / "runs"
+    restore_run(archived("a"), runs / "b")
+    (runs / "c").mkdir()
+    (runs / "c" / "result.json").write_text("{")
+    found, skipped = collect_runs(tmp_path / "real")
+    assert not found.runs
+    assert "belongs to another run, a" in skipped[0] and "is incomplete" in skipped[1]
+
+
+def test_an_archive_names_no_host(tmp_path):
+    run_dir = tmp_path / "real" / "runs" / "a"
+    restore_run(archived("a"), run_dir)
+    content = json.loads((run_dir / "result.json").read_text())
+    (run_dir / "result.json").write_text(json.dumps({**content, "timing": {"seconds": 1, "host": "node7"}}))
+    found, _ = collect_runs(tmp_path / "real")
+    assert found.runs["a"].result.document["timing"] == {"seconds": 1}
+
+
+def test_curves_cannot_leave_the_folder(tmp_path):
+    restore_run(archived("a", curves={"../../evil": "x"}), tmp_path / "runs" / "a")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["result.json"]
