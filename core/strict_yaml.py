@@ -14,6 +14,7 @@ from lcat_core.files import read_bytes
 
 #: Limits of a document; grids and configurations are far below them.
 MAX_BYTES = 4 * 2**20
+MAX_VALUE = 2**16
 MAX_DEPTH = 50
 MAX_NODES = 200_000
 
@@ -54,6 +55,8 @@ def read_generated_yaml(path: Path) -> Any:
 
 def parse_scalar(text: str, error_type: type[LcatError] = UserError) -> Any:
     """Parse a value from a command line, such as ``0.01``, ``null`` or ``[1, 2]``."""
+    if len(text) > MAX_VALUE:
+        raise error_type(f"a value on the command line has {len(text)} characters, but at most {MAX_VALUE} are allowed")
     return _parse(text, "the command line", error_type, f"the value {shortened(text)} on the command line")
 
 
