@@ -4,25 +4,21 @@ import configparser
 import doctest
 import importlib
 import importlib.util
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-
-
-def installed_packages() -> dict[str, Path]:
-    """Installed name → folder, from setup.cfg."""
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg", encoding="utf-8")
-    pairs = (line.split("=") for line in setup["options"]["package_dir"].strip().splitlines())
-    return {name.strip(): ROOT / folder.strip() for name, folder in pairs}
+#: The packages that mypy checks are those with code.
+PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mypy"]["packages"]
 
 
 def modules_with_examples() -> list[str]:
     """Only these are imported: a benchmark may be a script, or need a package that is not installed."""
     found = []
-    for package, folder in installed_packages().items():
+    for package in PACKAGES:
+        folder = Path(importlib.util.find_spec(package).origin).parent
         for path in sorted(folder.rglob("*.py")):
             if ">>> " in path.read_text(encoding="utf-8"):
                 parts = path.relative_to(folder).with_suffix("").parts
@@ -54,4 +50,4 @@ def test_a_wrong_example_is_found(shown, failed, tmp_path):
 
 
 def test_every_package_is_searched():
-    assert {"lcat_core", "graphgym_lcat", "lcat_run", "lcat_analysis", "lcat_benchmarks"} <= set(installed_packages())
+    assert {"lcat_core", "graphgym_lcat", "lcat_run", "lcat_analysis", "lcat_benchmarks"} <= set(PACKAGES)
