@@ -1,6 +1,5 @@
 """Examples in docstrings (``>>>``) run and print what they show."""
 
-import configparser
 import doctest
 import importlib
 import importlib.util
