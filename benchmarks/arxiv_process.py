@@ -21,7 +21,7 @@ from torch_geometric.nn import GATConv, GATv2Conv
 from graphgym_lcat.gym.settings import apply_settings, read_settings
 from graphgym_lcat.gym.stacked_network import StackedNetwork
 from lcat_benchmarks.graphs import load_graph
-from lcat_run.models import MODELS
+from lcat_core.models import MODELS
 
 FEATURES, CLASSES = 128, 40
 PEERS = {"PyG GATConv": (GATConv, {}), "PyG GATv2Conv": (GATv2Conv, {"share_weights": True})}

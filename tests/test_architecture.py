@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # Installed name → folder, and what of ours its modules may import at the top.
 PACKAGES = {
+    "lcat_core": "core",
     "graphgym_lcat.kernels": "graphgym_lcat/kernels",
     "graphgym_lcat.nn": "graphgym_lcat/nn",
     "graphgym_lcat.data": "graphgym_lcat/data",
@@ -17,8 +18,10 @@ PACKAGES = {
     "graphgym_lcat.gym": "graphgym_lcat/gym",
     "lcat_run": "run",
     "lcat_analysis": "analysis",
+    "lcat_benchmarks": "benchmarks",
 }
 MAY_IMPORT = {
+    "lcat_core": set(),
     "graphgym_lcat.kernels": set(),
     "graphgym_lcat.nn": {"graphgym_lcat.kernels"},
     "graphgym_lcat.data": set(),
@@ -31,8 +34,10 @@ MAY_IMPORT = {
     },
     "lcat_run": set(),
     "lcat_analysis": set(),
+    "lcat_benchmarks": {"graphgym_lcat"},
 }
-OURS = ("graphgym_lcat", "lcat_run", "lcat_analysis", "lcat_benchmarks", "lcat_configs", "lcat_grids")
+OURS = ("graphgym_lcat", "lcat_core", "lcat_run", "lcat_analysis", "lcat_benchmarks", "lcat_configs", "lcat_grids")
+LIGHT = ("lcat_core", "lcat_run", "lcat_analysis")
 HEAVY = ("torch", "torch_geometric", "pandas", "matplotlib", "statsmodels", "scipy", "submitit")
 
 
@@ -56,32 +61,35 @@ def files():
 
 @pytest.mark.parametrize(("package", "path"), list(files()))
 def test_imports_point_one_way(package, path):
-    # The command line may import everything, but late: inside its functions.
+    # The command line may import everything, but late: inside its functions. Benchmarks run layers of all kinds.
     everywhere = package != "lcat_run"
     for name in imports(path, inside_functions=everywhere):
         if name.split(".")[0] not in OURS or f"{name}.".startswith(f"{package}."):
             continue
-        allowed = any(f"{name}.".startswith(f"{other}.") for other in MAY_IMPORT[package])
+        allowed = any(f"{name}.".startswith(f"{other}.") for other in {"lcat_core", *MAY_IMPORT[package]})
         registers_itself = name == "graphgym_lcat" and package == "graphgym_lcat.gym"
         assert allowed or registers_itself, f"{path.relative_to(ROOT)} imports {name}"
 
 
-@pytest.mark.parametrize(("package", "path"), [p for p in files() if p.values[0] in ("lcat_run", "lcat_analysis")])
+@pytest.mark.parametrize(("package", "path"), [p for p in files() if p.values[0] in LIGHT])
 def test_heavy_packages_are_imported_late_or_not_at_all(package, path):
-    heavy = HEAVY if package == "lcat_run" else ("torch", "torch_geometric")
-    for name in imports(path, inside_functions=package == "lcat_analysis"):
+    heavy = ("torch", "torch_geometric") if package == "lcat_analysis" else HEAVY
+    for name in imports(path, inside_functions=package != "lcat_run"):
         assert name.split(".")[0] not in heavy, f"{path.relative_to(ROOT)} imports {name}"
 
 
 def test_only_gym_touches_graphgym():
     for package, folder in PACKAGES.items():
-        if package in ("graphgym_lcat.gym", "lcat_run"):
+        if package in ("graphgym_lcat.gym", "lcat_run", "lcat_benchmarks"):
             continue
         for path in (ROOT / folder).rglob("*.py"):
             assert not any(name.startswith("torch_geometric.graphgym") for name in imports(path, True)), path
 
 
-@pytest.mark.parametrize("code", ["from lcat_run.cli import build_parser; build_parser()", "import lcat_analysis"])
+@pytest.mark.parametrize(
+    "code",
+    ["from lcat_run.cli import build_parser; build_parser()", "import lcat_analysis", "import lcat_core.run_folder"],
+)
 def test_torch_is_not_loaded_where_it_is_not_needed(code):
     check = f"import sys; {code}; print([m for m in ('torch', 'torch_geometric') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)

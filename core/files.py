@@ -1,0 +1,93 @@
+"""Files that are either complete or absent, and JSON that is read without surprises."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+#: No JSON document of a results folder is larger.
+MAX_JSON_BYTES = 256 * 2**20
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a new file beside ``path``, force it to the disk, and rename it into place.
+
+    Readers see the old content or the new one, never a part of it. A symbolic link at ``path`` is replaced, not followed.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_native_id()}.partial")
+    try:
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with open(descriptor, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        error.filename, error.filename2 = (
+            str(path),
+            None,
+        )  # a full disk reports no name, other errors that of the partial file
+        raise
+    finally:
+        partial.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text atomically; bytes of a file name that are not valid text are written as escapes."""
+    data = text.encode("utf-8", errors="backslashreplace")
+    write_atomically(path, lambda file: file.write(data))
+
+
+def write_json(path: Path, content: Any, indent: int | None = 2) -> None:
+    """Write one JSON document atomically; NaN and infinities are refused, since JSON has none."""
+    write_text(path, json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_bytes(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
+    """Read a regular file of at most ``limit`` bytes; anything else, a pipe for example, raises ``OSError`` and never blocks."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(None, "not a regular file", str(path))
+        if status.st_size > limit:
+            raise OSError(None, f"larger than {limit} bytes", str(path))
+        return file.read()
+
+
+def read_json(path: Path) -> Any | None:
+    """Return the JSON document, or None if the file is missing, incomplete or unreadable."""
+    try:
+        return parse_json(read_bytes(path))
+    except (OSError, ValueError):
+        return None
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Parse a JSON document; everything wrong with it, extreme nesting too, raises ``ValueError``."""
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def remove_partial_files(folder: Path) -> None:
+    """Delete what a killed process was writing in a folder that nobody else uses now."""
+    for partial in folder.glob(".*.partial"):
+        partial.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Force a rename to the disk: it is there only once its folder is."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

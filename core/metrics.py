@@ -1,0 +1,54 @@
+"""The metrics that runs record: how tables write them, which direction is better, whether they are shown in per cent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric.
+
+    Attributes:
+        name: In ``result.json``, in ``stats.json``, and as ``metric_best``.
+        label: In tables and on axes.
+        higher_is_better: Its direction.
+        percent: Recorded as a fraction and shown in per cent.
+    """
+
+    name: str
+    label: str
+    higher_is_better: bool = True
+    percent: bool = True
+
+
+#: Known metrics, the one that a table uses by default first.
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("accuracy", "accuracy"),
+        Metric("auc", "ROC-AUC"),
+        Metric("rocauc", "ROC-AUC"),
+        Metric("ap", "average precision"),
+        Metric("f1", "F1"),
+        Metric("mae", "MAE", higher_is_better=False, percent=False),
+        Metric("mse", "MSE", higher_is_better=False, percent=False),
+        Metric("rmse", "RMSE", higher_is_better=False, percent=False),
+        Metric("loss", "loss", higher_is_better=False, percent=False),
+    )
+}
+#: Numbers in a line of ``stats.json`` that are not metrics.
+BOOKKEEPING = frozenset({"epoch", "eta", "eta_hours", "lr", "params", "time_iter", "time_epoch", "gpu_memory"})
+
+
+def metric(name: str) -> Metric:
+    """Return the row of a metric, with or without its split (``test.accuracy``); an unknown one is a fraction, higher is better."""
+    short = name.rsplit(".", 1)[-1]
+    return METRICS.get(short) or Metric(short, short)
+
+
+def default_metric(names: Iterable[str]) -> str | None:
+    """Return the metric to use when nobody chose one: the first known one, else the first of ``names``."""
+    found = [name for name in names if name not in BOOKKEEPING]
+    return next((name for name in METRICS if name in found), found[0] if found else None)
