@@ -56,10 +56,11 @@ class GraphCache:
         state = (edge_index._version, edge_index.data_ptr(), edge_index.shape, edge_index.stride())
         with self._lock:
             entry = self._entries.get(key)
-            found = entry is not None and entry.owner() is edge_index and entry.state == state
-            if found and (not compare or entry.edges is None or torch.equal(entry.edges, edge_index)):
-                self._entries.move_to_end(key)
-                return entry.graph
+            if entry is not None and entry.owner() is edge_index and entry.state == state:
+                same_edges = not compare or entry.edges is None or torch.equal(entry.edges, edge_index)
+                if same_edges:
+                    self._entries.move_to_end(key)
+                    return entry.graph
         graph = Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
         owner = weakref.ref(edge_index, lambda _: self._forget(key))
         with self._lock:

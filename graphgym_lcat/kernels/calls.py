@@ -25,7 +25,7 @@ def _threads(layout: CompactLayout, width: int) -> int:
 
 
 def _call(name: str, tensor: Tensor, *arguments: int | float) -> None:
-    library.load().call(name, tensor.dtype, *arguments)
+    library.loaded().call(name, tensor.dtype, *arguments)
 
 
 def mean_forward(layout: CompactLayout, value: Tensor) -> Tensor:
@@ -232,7 +232,7 @@ def gatv2_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of query, key, value and att."""
     _, heads, channels = value.shape
-    grads = tuple(torch.empty_like(t) for t in (query, key, value, att))
+    grads = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), torch.empty_like(att)
     _call(
         "gatv2_backward",
         value,
@@ -264,7 +264,7 @@ def gatv2_backward_symmetric(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of features (query and key in one), value and att, for a symmetric layout."""
     _, heads, channels = value.shape
-    grads = tuple(torch.empty_like(t) for t in (features, value, att))
+    grads = torch.empty_like(features), torch.empty_like(value), torch.empty_like(att)
     _call(
         "gatv2_backward_symmetric",
         value,

@@ -34,7 +34,7 @@ class CompactLayout:
         self.row = torch.empty(edges, dtype=torch.int32)
         loops = torch.empty(num_dst, dtype=torch.int32) if count_loops else None
         symmetric = ctypes.c_int()
-        kept = library.load().layout(
+        kept = library.loaded().layout(
             edges,
             src.data_ptr(),
             dst.data_ptr(),

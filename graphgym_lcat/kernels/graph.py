@@ -131,6 +131,13 @@ class Graph:
         return self.sorted_edges.parked
 
     @property
+    def neighborhood_sizes(self) -> Tensor:
+        """``[num_dst]``, the number of edges that a softmax runs over: the stored in-edges and the added self-loop."""
+        layout = self.sorted_edges if self._compact is None else self._compact
+        count = layout.rowptr.diff()
+        return count + (torch.arange(self.num_dst, device=count.device) < self.self_loops)
+
+    @property
     def num_edges(self) -> int:
         """Number of stored edges."""
         if self._sorted is None and self._compact is not None:

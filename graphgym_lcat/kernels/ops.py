@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
-from torch.library import CustomOpDef, custom_op
+from torch._library.custom_ops import CustomOpDef
+from torch.library import custom_op
 
 from graphgym_lcat.kernels import calls
 from graphgym_lcat.kernels.cache import find_graph_in_operator
@@ -79,7 +80,11 @@ def _like(*tensors: Tensor) -> tuple[Tensor, ...]:
 def _fake_attention(handle: Handle, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The sums, and shift and scale of the softmax."""
     num_dst, (heads, channels) = handle[2], value.shape[1:]
-    return value.new_empty(num_dst, heads, channels), *(value.new_empty(num_dst, heads) for _ in range(2))
+    return (
+        value.new_empty(num_dst, heads, channels),
+        value.new_empty(num_dst, heads),
+        value.new_empty(num_dst, heads),
+    )
 
 
 neighbor_mean = _operator(

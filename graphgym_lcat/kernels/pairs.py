@@ -6,10 +6,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphgym_lcat.kernels import library
-from graphgym_lcat.kernels.fused import LANES
+from graphgym_lcat.kernels import fused, library
+from graphgym_lcat.kernels.backend import Request
+from graphgym_lcat.kernels.dispatch import choose
 
 MAX_VALUES = 8
+
+
+def pairs_are_fused(*tensors: Tensor) -> bool:
+    """Whether :func:`attend_pairs` can compute with these tensors, and ``LCAT_BACKEND`` does not forbid it."""
+    nodes = tensors[0].size(0)
+    request = Request("neighbor_mean", tensors[0].device.type, tuple(t.dtype for t in tensors), (nodes, nodes))
+    return choose("auto", request) is fused
 
 
 def attend_pairs(
@@ -24,10 +32,12 @@ def attend_pairs(
     if count > MAX_VALUES:
         raise ValueError(f"expected at most {MAX_VALUES} columns of values, got {count}")
     adjacency = adjacency.contiguous()
-    score_input, column, rows = (F.pad(t, (0, -n % LANES)).contiguous() for t in (score_input, column, values.t()))
+    score_input, column, rows = (
+        F.pad(t, (0, -n % fused.LANES)).contiguous() for t in (score_input, column, values.t())
+    )
     out = values.new_empty(n, count)
     pointers = (t.data_ptr() for t in (adjacency, score_input, column))
-    library.load().call(
+    library.loaded().call(
         "attend_pairs",
         values.dtype,
         n,

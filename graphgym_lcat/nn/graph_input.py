@@ -30,7 +30,7 @@ def resolve_graph(
     Sparse matrices are transposed adjacencies, as everywhere in PyG: rows are destinations. The edges of the layout go from
     sources to destinations, whatever the flow.
     """
-    if torch.jit.is_tracing():
+    if torch.jit.is_tracing():  # type: ignore[attr-defined]  # torch does not declare it as public
         raise RuntimeError(
             "torch.jit.trace cannot record how the layers of graphgym_lcat compute; use torch.compile or torch.export"
         )

@@ -54,18 +54,21 @@ class Interpolation(Module):
         heads: 1 for scalars that all heads share, or the number of heads for one pair per head.
     """
 
+    x: LambdaParameter
+    y: LambdaParameter
+
     def __init__(self, lambda1: float | str = "learn", lambda2: float | str = "learn", heads: int = 1):
         super().__init__()
         self.fixed1 = None if lambda1 == "learn" else check_unit_interval("lambda1", lambda1)
         self.fixed2 = None if lambda2 == "learn" else check_unit_interval("lambda2", lambda2)
-        self.x = LambdaParameter(torch.empty(heads)) if self.fixed1 is None else None
-        self.y = LambdaParameter(torch.empty(heads)) if self.fixed2 is None else None
+        for name, fixed in (("x", self.fixed1), ("y", self.fixed2)):
+            self.register_parameter(name, LambdaParameter(torch.empty(heads)) if fixed is None else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        if self.x is not None:
+        if self.fixed1 is None:
             torch.nn.init.constant_(self.x, _START)
-        if self.y is not None:
+        if self.fixed2 is None:
             torch.nn.init.constant_(self.y, _MIRROR - _START)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Interpolation:
@@ -85,14 +88,14 @@ class Interpolation(Module):
 
     def forward(self) -> tuple[Tensor | float, Tensor | float]:
         """λ1 and λ2: a float where it is fixed, a tensor ``[1]`` or ``[heads]`` where it is learned."""
-        lambda1 = self.fixed1 if self.x is None else torch.sigmoid(10**self.x - _OFFSET)
-        lambda2 = self.fixed2 if self.y is None else torch.sigmoid(10 ** (_MIRROR - self.y) - _OFFSET)
+        lambda1 = torch.sigmoid(10**self.x - _OFFSET) if self.fixed1 is None else self.fixed1
+        lambda2 = torch.sigmoid(10 ** (_MIRROR - self.y) - _OFFSET) if self.fixed2 is None else self.fixed2
         return lambda1, lambda2
 
     def lambdas(self) -> Lambdas:
         """The values as plain numbers."""
-        lambda1 = self.fixed1 if self.x is None else _plain(_lambda(x) for x in self.x.tolist())
-        lambda2 = self.fixed2 if self.y is None else _plain(_lambda(_MIRROR - y) for y in self.y.tolist())
+        lambda1 = _plain(_lambda(x) for x in self.x.tolist()) if self.fixed1 is None else self.fixed1
+        lambda2 = _plain(_lambda(_MIRROR - y) for y in self.y.tolist()) if self.fixed2 is None else self.fixed2
         return Lambdas(lambda1, lambda2)
 
     def extra_repr(self) -> str:

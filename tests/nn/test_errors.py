@@ -32,7 +32,7 @@ CONSTRUCTOR = [
     (
         ValueError,
         {"score": len, "edge_dim": 2},
-        "`edge_dim` needs `score` to be 'gat' or 'gatv2', got the function len",
+        "`edge_dim` needs a score that takes edge features, got len",
     ),
 ]
 
