@@ -71,7 +71,7 @@ def coefficients(backend: str, graph: Graph, score: PairScore, dropout: Dropout 
 
 
 def choose(backend: str, request: Request) -> Backend:
-    """The backend that shall serve ``request``."""
+    """The backend that serves ``request``."""
     name = _resolve(backend)
     if name != "auto":
         chosen = _BACKENDS[name]

@@ -126,19 +126,19 @@ def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor) -> Tensor:
 
 
 def _padding(heads: int, channels: int) -> tuple[int, int]:
-    """Heads and channels to add: the kernels know 1, 2, 4, 8, 16, 24, … heads, and channels in vectors of 8."""
+    """Heads and channels to add: the kernels support 1, 2, 4, 8, 16, 24, … heads, and channels in vectors of 8."""
     more_heads = 0 if heads in (1, 2, 4) else 1 if heads == 3 else -heads % LANES
     return more_heads, -channels % LANES
 
 
 def _needs_grad(*tensors: Tensor) -> bool:
-    # Within a level of forward-mode derivatives too, where torch then says that the kernels have none.
+    # In forward mode too: torch then reports that the kernels have no forward-mode derivatives.
     forward_mode = torch.autograd.forward_ad._current_level >= 0
     return forward_mode or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
 
 
 def _rows(tensor: Tensor) -> Tensor:
-    """Rows may lie apart (a slice of columns), their numbers not."""
+    """``tensor`` with contiguous rows; there may be gaps between the rows, as in a slice of columns."""
     return tensor if tensor.stride(1) == 1 or tensor.size(1) == 1 else tensor.contiguous()
 
 
@@ -207,7 +207,7 @@ class _AttendGATv2(torch.autograd.Function):
 
 
 class _AttendSymmetricGATv2(torch.autograd.Function):
-    """Query and key are one tensor and every edge goes both ways: ``i → j`` and ``j → i`` have one score, computed once."""
+    """Query and key are the same tensor and every edge goes both ways: ``i → j`` and ``j → i`` share one score, computed once."""
 
     @staticmethod
     def forward(ctx, graph: Graph, features: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:

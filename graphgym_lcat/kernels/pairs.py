@@ -1,4 +1,4 @@
-"""Attention over all pairs of a dense graph, for the synthetic experiments: the call of csrc/pairs.c."""
+"""Attention over all pairs of a dense graph, for the synthetic experiments: calls csrc/pairs.c."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def attend_pairs(
     """Σ_j γ_ij values_j over the neighbours of i and i itself, for ``values`` ``[n, MAX_VALUES or fewer]``.
 
     The score of receiver i and sender j is ``pair_scale [clip(s_i − s_j) − clip(s_i + s_j)] + column_j``, clipped at
-    ±``bound``; ``adjacency`` is a matrix of bytes, other than 0 where j is a neighbour of i. No gradient.
+    ±``bound``; ``adjacency`` is a matrix of bytes, nonzero where j is a neighbour of i. There is no gradient.
     """
     n, count = values.shape
     if count > MAX_VALUES:

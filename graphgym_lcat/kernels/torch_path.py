@@ -203,7 +203,7 @@ def _bag(members: Tensor, offsets: Tensor, rows: Tensor, weights: Tensor | None 
     if offsets.size(0) == 1 or rows.numel() == 0:
         return rows.new_zeros(offsets.size(0) - 1, rows.size(1))
     if torch.compiler.is_compiling():
-        # Parked slots go into a bag of their own: embedding_bag leaves undefined what happens behind the last offset.
+        # Parked slots go into a bag of their own: for embedding_bag, what comes after the last offset is undefined.
         offsets = F.pad(offsets, (0, 1), value=members.size(0))
     bags = F.embedding_bag(
         members,

@@ -23,7 +23,7 @@ class AttentionAdjacency(ConvolvedAttention):
         A^{att}_{ij} = n_i \gamma_{ij}
 
     where :math:`\gamma` are the attention coefficients of :class:`LCATConv` and :math:`n_i` is the number of edges that the
-    softmax of node :math:`i` runs over. The rows of :math:`A^{att}` have the sums of those of the adjacency matrix, and with
+    softmax of node :math:`i` runs over. The rows of :math:`A^{att}` have the same sums as those of the adjacency matrix. With
     :math:`\lambda_1 = 0` it is the adjacency matrix.
 
     .. code-block:: python
@@ -38,7 +38,7 @@ class AttentionAdjacency(ConvolvedAttention):
         heads (int, optional): Number of heads; the weight of an edge is their mean. (default: :obj:`1`)
         negative_slope (float, optional): Slope of the LeakyReLU. (default: :obj:`0.2`)
         add_self_loops (bool, optional): Drop the self-loops of the input and add one to every node. By default the edges are
-            used, and returned, as given: the softmax must run over exactly the edges that the layer aggregates.
+            used and returned as given, because the softmax must run over exactly the edges that the layer aggregates.
             (default: :obj:`False`)
         score, lambda1, lambda2, init, lambda_per_head, backend: As in :class:`LCATConv`.
 

@@ -120,9 +120,12 @@ def function_score(function: PairFunction, inputs: ScoreInputs, parameters: Scor
 
 
 def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Lambda, backend: str) -> Tensor:
-    """ĥ of the destinations: see :meth:`.Backend.convolve`."""
-    if isinstance(lambda2, float) and lambda2 == 0:
-        return target
+    """ĥ of the destinations: see :meth:`.Backend.convolve`. Several λ2 share the columns equally, in their order."""
+    if isinstance(lambda2, float):
+        if lambda2 == 0:
+            return target
+    elif lambda2.numel() > 1:
+        lambda2 = lambda2.repeat_interleave(source.size(1) // lambda2.numel())
     return dispatch.convolve(backend, graph, target, source, lambda2)
 
 
@@ -175,7 +178,7 @@ def _convolved_features(inputs: ScoreInputs, parameters: ScoreParameters) -> tup
     """``Wĥ`` of destinations and sources, ``[nodes, H, D]``."""
     graph, key, query, _ = inputs
     shape = (-1, *key.shape[1:])
-    lambda2, backend = _spread(parameters.lambda2, key.size(2)), parameters.backend
+    lambda2, backend = parameters.lambda2, parameters.backend
     flat = key.flatten(1)
     if query is key:
         convolved = convolve(graph, flat, flat, lambda2, backend).view(shape)
@@ -208,10 +211,5 @@ def _scale(columns: Tensor, lambda1: Lambda) -> Tensor:
 
 
 def _tile(value: Lambda, copies: int) -> Lambda:
-    """One λ per column ``[copy, head]``, if there is one per head."""
+    """One λ for each of the columns ``[copy, head]``, if there is one per head."""
     return value if isinstance(value, float) or value.numel() == 1 else value.repeat(copies)
-
-
-def _spread(value: Lambda, channels: int) -> Lambda:
-    """One λ per column ``[head, channel]``, if there is one per head."""
-    return value if isinstance(value, float) or value.numel() == 1 else value.repeat_interleave(channels)

@@ -21,7 +21,7 @@ def init_weight(weight: Tensor, init: str) -> None:
 
 
 def init_attention_vector(vector: Tensor, init: str) -> None:
-    """``[1, H, C]``; ``uniform``: ones, as the authors' code has it. ``normal``: drawn as the weights are."""
+    """``[1, H, C]``. ``uniform``: ones, as in the authors' code. ``normal``: as the weights."""
     if init == "uniform":
         torch.nn.init.ones_(vector)
     else:

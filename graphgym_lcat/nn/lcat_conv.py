@@ -51,7 +51,7 @@ class LCATConv(AttentionLayer):
     :math:`\hat{h}_j = h_j` for a source that is not also a destination; :math:`\hat{h}_i` of a destination sums the projected
     sources. With ``add_self_loops=True`` source :math:`j` and destination :math:`j` are one node wherever both exist, as in
     PyG's ``GATConv`` and in the blocks of its samplers, ``(x, x[:num_dst])``; with ``add_self_loops=False`` the two sides are
-    different nodes. On a sampled subgraph (``NeighborLoader`` with one ``x``) the convolved features of border nodes, whose own
+    different nodes. On a sampled subgraph (``NeighborLoader`` with one ``x``), the convolved features of border nodes, whose own
     neighbours were not sampled, are their own features, and those of inner nodes average the sampled neighbours only.
 
     Args:
@@ -59,13 +59,14 @@ class LCATConv(AttentionLayer):
             destinations.
         out_channels (int): Size of each output sample, per head.
         heads (int, optional): Number of attention heads. (default: :obj:`1`)
-        concat (bool, optional): Concatenate the heads, or else average them. (default: :obj:`True`)
+        concat (bool, optional): If set to :obj:`False`, average the heads instead of concatenating them.
+            (default: :obj:`True`)
         negative_slope (float, optional): Slope of the LeakyReLU. (default: :obj:`0.2`)
         dropout (float, optional): Dropout probability of the attention coefficients. (default: :obj:`0`)
         add_self_loops (bool, optional): Give every node one self-loop. (default: :obj:`True`)
         edge_dim (int, optional): Size of edge features, if there are any. (default: :obj:`None`)
-        fill_value (float or torch.Tensor or str, optional): Edge features of the added self-loops: a value, or how to reduce
-            those of the in-edges. (default: :obj:`"mean"`)
+        fill_value (float or torch.Tensor or str, optional): Edge features of the added self-loops: a value, or the reduction
+            of those of the in-edges. (default: :obj:`"mean"`)
         bias (bool, optional): Learn an additive bias. (default: :obj:`True`)
         residual (bool, optional): Add a learnable linear skip connection. (default: :obj:`False`)
         score (str or callable, optional): :obj:`"gat"`, :obj:`"gatv2"`, a name from :func:`register_score`, or a function (or
@@ -77,8 +78,8 @@ class LCATConv(AttentionLayer):
         init (str, optional): :obj:`"uniform"` (Glorot uniform, attention vectors start at 1) or :obj:`"normal"` (Glorot normal
             with gain √2, attention vectors too). (default: :obj:`"uniform"`)
         lambda_per_head (bool, optional): Learn one pair of λ per head instead of one for all. (default: :obj:`False`)
-        backend (str, optional): :obj:`"auto"`, :obj:`"torch"` or :obj:`"fused"`; see ``lcat layers``.
-            (default: :obj:`"auto"`)
+        backend (str, optional): :obj:`"auto"` for the fastest backend that can compute the layer, or :obj:`"torch"` or
+            :obj:`"fused"` for this one only, which raises an error for what it cannot compute. (default: :obj:`"auto"`)
         **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
 
     Shapes:
@@ -163,7 +164,7 @@ class LCATConv(AttentionLayer):
                 self.lin_score = Projection(self.in_channels, width, init)
         else:
             self.lin_src = Projection(self.in_channels[0], width, init)
-            # Destinations only ever enter the score, so with separate weights their projection is the score's.
+            # Destinations are only used in the score, so with separate weights their projection is the score's.
             self.lin_dst = Projection(self.in_channels[1], width, init)
             if separate:
                 self.lin_score_src = Projection(self.in_channels[0], width, init)
@@ -195,14 +196,14 @@ class LCATConv(AttentionLayer):
         r"""Runs the layer.
 
         Args:
-            x (torch.Tensor or (torch.Tensor, torch.Tensor)): Node features, or those of sources and destinations; the latter
-                may be :obj:`None` for destinations without features.
+            x (torch.Tensor or (torch.Tensor, torch.Tensor)): Node features, or a pair for sources and destinations; the second
+                may be :obj:`None` if destinations have no features.
             edge_index (torch.Tensor or SparseTensor or Graph): The graph.
             edge_attr (torch.Tensor, optional): Edge features, in the order of ``edge_index``.
-            size ((int, int), optional): Number of sources and destinations, where ``x`` does not say it.
+            size ((int, int), optional): Number of sources and destinations, needed if ``x`` does not define it.
             return_attention_weights (bool, optional): Also return ``(edge_index, alpha)``: the edges without self-loops in
-                their order, then the added self-loops, and the coefficients ``[edges, heads]``. In compiled code the dropped
-                self-loops stay, with coefficient 0.
+                their order, then the added self-loops, and the coefficients ``[edges, heads]``. In compiled code, dropped
+                self-loops are included with coefficient 0.
         """
         if not isinstance(x, Tensor) and (not isinstance(x, (tuple, list)) or len(x) != 2):
             raise TypeError(f"`x` must be a tensor, or a pair for sources and destinations, got {type(x).__name__}")
@@ -233,7 +234,7 @@ class LCATConv(AttentionLayer):
         if self.bias is not None:
             out = out + self.bias
         elif self.concat and self.res is None and out.requires_grad:
-            out = out.clone()  # the kernels keep theirs for the backward pass, and users may change the output in place
+            out = out.clone()  # users may change the output in place, but the backward pass needs that of the kernels
         if return_attention_weights:
             return out, _like_input(edge_index, edges, alpha, (num_src, num_dst))
         return out
@@ -242,7 +243,7 @@ class LCATConv(AttentionLayer):
         return alpha.unsqueeze(-1) * x_j
 
     def _project(self, x_src: Tensor, x_dst: Tensor | None, one_set: bool) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Value, key and query, ``[nodes, heads, out_channels]``; query is key itself where the two are the same."""
+        """Value, key and query, ``[nodes, heads, out_channels]``; query is key itself for one set of nodes."""
         shape = (-1, self.heads, self.out_channels)
         if self.lin is not None:
             value = self.lin(x_src).view(shape)
@@ -280,7 +281,7 @@ class LCATConv(AttentionLayer):
 
 
 def _like_input(edge_index: Adj | Graph, edges: Tensor, alpha: Tensor, size: tuple[int, int]):
-    """The coefficients in the form in which the graph came, as PyG's layers return them."""
+    """The coefficients in the format of the input graph, as PyG's layers return them."""
     if isinstance(edge_index, SparseTensor):
         return SparseTensor(row=edges[1], col=edges[0], value=alpha, sparse_sizes=size[::-1])
     if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):

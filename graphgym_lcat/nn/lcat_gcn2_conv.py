@@ -28,11 +28,11 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
     * :math:`\lambda_1 = 0`: GCNII
 
     Args:
-        channels, …, normalize: As in :class:`torch_geometric.nn.GCN2Conv`; ``cached`` is accepted and not needed, the layout of
-            the graph is remembered anyway.
+        channels, …, normalize: As in :class:`torch_geometric.nn.GCN2Conv`; ``cached`` has no effect, since the layout of the
+            graph is always cached.
         heads (int, optional): Number of heads; must divide ``channels``. (default: :obj:`1`)
-        score_weights (str, optional): :obj:`"shared"` scores :math:`\mathbf{H} \mathbf{\Theta}_1`, :obj:`"separate"` has a
-            weight of its own. (default: :obj:`"shared"`)
+        score_weights (str, optional): :obj:`"shared"` scores :math:`\mathbf{H} \mathbf{\Theta}_1`, :obj:`"separate"` uses a
+            separate weight. (default: :obj:`"shared"`)
         score, lambda1, lambda2, negative_slope, init, lambda_per_head, backend: As in :class:`LCATConv`.
         **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
     """
@@ -52,7 +52,7 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
         **kwargs: Any,
     ):
         if (theta is None) != (layer is None):
-            raise ValueError(f"`theta` and `layer` come together, got theta={theta} and layer={layer}")
+            raise ValueError(f"`theta` and `layer` must be given together, got theta={theta} and layer={layer}")
         attention = pop_attention_options(kwargs)
         super().__init__(channels, alpha, theta, layer, shared_weights, cached, add_self_loops, normalize, **kwargs)
         self._init_score(channels, channels, score_weights, **attention)
@@ -72,7 +72,7 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
         return self._combine(out, x_0)
 
     def _propagate_unweighted(self, graph: Graph, key: Tensor, value: Tensor) -> Tensor:
-        """``Σ_j n_i γ_ij / √(d_i d_j) h_j``: the norms of the two ends go before and behind the sum."""
+        """``Σ_j n_i γ_ij / √(d_i d_j) h_j``: √d_j divides the values, √d_i the sum."""
         if not self.normalize:
             return self._sum_neighbors(graph, key, value)
         size = graph.neighborhood_sizes.to(value.dtype).view(-1, 1, 1)
@@ -81,7 +81,7 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
         return self._attend(graph, key, key, value * inverse_root) * root
 
     def _propagate_weighted(self, edges: Tensor, edge_weight: Tensor | None, key: Tensor, x: Tensor) -> Tensor:
-        """Edge by edge: for edges with weights, and for explainers, which want to see messages."""
+        """Edge by edge: for weighted edges, and for explainers, which need messages."""
         size = (x.size(0), x.size(0))
         if self.normalize:
             edges, edge_weight = gcn_norm(edges, edge_weight, x.size(0), False, self.add_self_loops, dtype=x.dtype)

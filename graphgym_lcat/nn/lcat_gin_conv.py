@@ -24,7 +24,7 @@ class LCATGINConv(AdjacencyLayer, GINConv):
         \sum_{j \in N_i} A^{att}_{ij} \mathbf{h}_j \right), \qquad A^{att}_{ij} = |N^*_i| \gamma_{ij},
 
     with the softmax over :math:`N^*_i = N_i \cup \{i\}`; self-loops in the input are dropped. Heads split the channels. GIN has no
-    weight that the score could share, so it has its own.
+    weight that the score could share, so the score has its own.
 
     * :math:`\lambda_1 = 0`: GIN
 
@@ -51,7 +51,7 @@ class LCATGINConv(AdjacencyLayer, GINConv):
         self._init_score(self.in_channels, self.in_channels, **attention)
 
     def forward(self, x: Tensor, edge_index: Adj | Graph, size: tuple[int, int] | None = None) -> Tensor:
-        """See :class:`torch_geometric.nn.GINConv`; one set of nodes."""
+        """See :class:`torch_geometric.nn.GINConv`; bipartite graphs are not supported."""
         check_features("x", x, self.in_channels)
         num_nodes = x.size(0)
         if size is not None and tuple(size) != (num_nodes, num_nodes):
@@ -69,7 +69,7 @@ class LCATGINConv(AdjacencyLayer, GINConv):
         return self.nn(out + own)
 
     def _weighs_itself(self) -> bool:
-        """Whether ε may be other than 0: learned, given, or loaded. Compiled code cannot look at a loaded one."""
+        """Whether ε may be nonzero: learned, given, or loaded. Compiled code cannot read a loaded one."""
         return isinstance(self.eps, torch.nn.Parameter) or torch.compiler.is_compiling() or bool(self.eps != 0)
 
     def __repr__(self) -> str:
@@ -83,4 +83,4 @@ def _first_width(nn: Callable) -> int:
             width = getattr(module, name, None)
             if isinstance(width, int) and width > 0:
                 return width
-    raise ValueError("`in_channels` must be given: `nn` has no linear layer that tells the size of its input")
+    raise ValueError("`in_channels` must be given: `nn` has no linear layer from which to read it")

@@ -33,7 +33,7 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         heads (int, optional): Number of heads; must divide the channels of a message, ``towers * F_in``.
             (default: :obj:`1`)
         score_weights (str, optional): :obj:`"shared"` scores with the sender's half of the first layer of the message (one
-            tower only), :obj:`"separate"` with a weight of its own. (default: :obj:`"shared"`)
+            tower only), :obj:`"separate"` with its own weight. (default: :obj:`"shared"`)
         score, lambda1, lambda2, negative_slope, init, lambda_per_head, backend: As in :class:`LCATConv`.
         **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
     """
@@ -94,7 +94,7 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
 
         sender, receiver = (inputs, inputs) if ends is None else ends
         size = (num_nodes, num_nodes)
-        # Not as a pair: which half of one is the sender's, with a reversed flow, PyG's two ways of collecting disagree on.
+        # Not as a pair: with a reversed flow, PyG's two ways of collecting arguments disagree on which half is the sender's.
         # propagate_type: (sender: Tensor, receiver: Tensor, edge_attr: OptTensor, alpha: Tensor)
         out = self.propagate(
             self._in_flow(edges), sender=sender, receiver=receiver, edge_attr=edge_attr, alpha=alpha, size=size
@@ -113,7 +113,7 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         return (self._split_heads(message) * alpha.unsqueeze(-1)).view_as(message)
 
     def _message_ends(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What sender and receiver bring to a message of one linear layer, whose sum it is: a product per node, not per edge."""
+        """The two terms of a message of one linear layer, of sender and receiver: one product per node, not per edge."""
         weight = torch.stack([pre[0].weight for pre in self.pre_nns])
         bias = torch.stack([pre[0].bias for pre in self.pre_nns])
         receiver, sender = weight.split(self.F_in, dim=2)

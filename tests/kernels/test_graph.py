@@ -27,7 +27,7 @@ def test_columns_hold_the_out_edges_of_each_source():
     assert torch.equal(graph.dst[graph.slot_by_src], graph.dst_by_src)
 
 
-def test_self_loops_are_kept_on_request_but_are_no_neighbours():
+def test_self_loops_are_kept_on_request_but_are_not_neighbours():
     graph = Graph.from_edge_index(EDGES, 3, add_self_loops=False)
     assert graph.num_edges == 6
     assert graph.explicit_loops.tolist() == [0, 1, 1]
@@ -133,7 +133,7 @@ def test_the_compact_layout_holds_the_edges_by_both_ends():
 def test_a_graph_whose_edges_were_changed_is_not_sorted(edge_index):
     graph = Graph.from_edge_index(edge_index, 3)
     edge_index[0, 0] = 1
-    with pytest.raises(RuntimeError, match="was changed after this Graph had been made"):
+    with pytest.raises(RuntimeError, match="was changed after this Graph was created"):
         _ = graph.compact
 
 
