@@ -17,8 +17,8 @@ class Graph:
     and let :func:`graphgym_lcat.kernels.find_graph` cache it. Self-loops that a layer adds are not stored: node
     ``i < self_loops`` has exactly one.
 
-    The edges are sorted when a backend first needs them: :attr:`compact` for the fused kernels; for the torch path the
-    fields of :class:`SortedEdges`, which are attributes of the graph too. Do not change ``edge_index`` in the meantime.
+    The edges are sorted when a backend first needs them: :attr:`compact` for the fused kernels, :attr:`sorted_edges` for the
+    torch path. Do not change ``edge_index`` in the meantime.
 
     Attributes:
         num_src, num_dst: Number of source and destination nodes.
@@ -92,46 +92,6 @@ class Graph:
         return self._sorted
 
     @property
-    def rowptr(self) -> Tensor:
-        return self.sorted_edges.rowptr
-
-    @property
-    def src(self) -> Tensor:
-        return self.sorted_edges.src
-
-    @property
-    def dst(self) -> Tensor:
-        return self.sorted_edges.dst
-
-    @property
-    def edge_id(self) -> Tensor:
-        return self.sorted_edges.edge_id
-
-    @property
-    def colptr(self) -> Tensor:
-        return self.sorted_edges.colptr
-
-    @property
-    def dst_by_src(self) -> Tensor:
-        return self.sorted_edges.dst_by_src
-
-    @property
-    def slot_by_src(self) -> Tensor:
-        return self.sorted_edges.slot_by_src
-
-    @property
-    def neighbors(self) -> Tensor:
-        return self.sorted_edges.neighbors
-
-    @property
-    def explicit_loops(self) -> Tensor | None:
-        return self.sorted_edges.explicit_loops
-
-    @property
-    def parked(self) -> bool:
-        return self.sorted_edges.parked
-
-    @property
     def neighborhood_sizes(self) -> Tensor:
         """``[num_dst]``, the number of edges that a softmax runs over: the stored in-edges and the added self-loop."""
         layout = self.sorted_edges if self._compact is None else self._compact
@@ -143,7 +103,7 @@ class Graph:
         """Number of stored edges."""
         if self._sorted is None and self._compact is not None:
             return self._compact.col.size(0)
-        return self.src.size(0)
+        return self.sorted_edges.src.size(0)
 
     @property
     def device(self) -> torch.device:

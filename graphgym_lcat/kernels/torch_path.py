@@ -63,9 +63,10 @@ def neighbor_mean(graph: Graph, value: Tensor) -> Tensor:
 def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | float) -> Tensor:
     """See :meth:`.Backend.convolve`."""
     total = neighbor_sum(graph, source)
-    if graph.explicit_loops is not None:
-        total = total - source * graph.explicit_loops.to(source.dtype).unsqueeze(-1)
-    neighbors = graph.neighbors.to(source.dtype).unsqueeze(-1)
+    edges = graph.sorted_edges
+    if edges.explicit_loops is not None:
+        total = total - source * edges.explicit_loops.to(source.dtype).unsqueeze(-1)
+    neighbors = edges.neighbors.to(source.dtype).unsqueeze(-1)
     return (target + lambda2 * total) / (1 + lambda2 * neighbors)
 
 
@@ -77,9 +78,10 @@ def attend(graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | Non
 def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
     """See :meth:`.Backend.coefficients`."""
     gamma, loop_gamma = _gamma(graph, score, dropout)
-    if graph.parked:
-        gamma = gamma.masked_fill((graph.dst == graph.num_dst).unsqueeze(-1), 0.0)
-    in_order = gamma.new_zeros(graph.edge_index.size(1), gamma.size(1)).index_copy(0, graph.edge_id, gamma)
+    edges = graph.sorted_edges
+    if edges.parked:
+        gamma = gamma.masked_fill((edges.dst == graph.num_dst).unsqueeze(-1), 0.0)
+    in_order = gamma.new_zeros(graph.edge_index.size(1), gamma.size(1)).index_copy(0, edges.edge_id, gamma)
     return Coefficients(in_order, loop_gamma)
 
 
@@ -104,7 +106,7 @@ def _scores(graph: Graph, score: PairScore) -> Gamma:
 
 def _gat_scores(graph: Graph, score: GATScore) -> Gamma:
     query, key, n = score.query, score.key, graph.self_loops
-    scores = query.index_select(0, _clamped_destination(graph)) + key.index_select(0, graph.src)
+    scores = query.index_select(0, _clamped_destination(graph)) + key.index_select(0, graph.sorted_edges.src)
     self_scores = query[:n] + key[:n]
     if score.edge is not None:
         weight = score.edge.weight.t()
@@ -128,7 +130,7 @@ def _gatv2_scores(graph: Graph, score: GATv2Score) -> Gamma:
 
 def _in_slots(graph: Graph, edge: EdgeTerm) -> Tensor:
     """Edge features in the order of the slots."""
-    return edge.features.index_select(0, graph.edge_id)
+    return edge.features.index_select(0, graph.sorted_edges.edge_id)
 
 
 def _pair_scores(
@@ -153,7 +155,7 @@ def _pair_scores(
     for start in bounds:
         slots = slice(start, start + size)
         features = () if edge_features is None else (edge_features[0][slots],)
-        arguments = (query, key, dst[slots], graph.src[slots], *features)
+        arguments = (query, key, dst[slots], graph.sorted_edges.src[slots], *features)
         if graph.num_edges > size and torch.is_grad_enabled():
             # Recomputing the score in the backward pass keeps one chunk of E·H·D numbers alive, not all.
             chunks.append(checkpoint(score_chunk, *arguments, use_reentrant=False, preserve_rng_state=False))
@@ -187,7 +189,8 @@ def neighbor_sum(graph: Graph, source: Tensor) -> Tensor:
 
 
 def _clamped_destination(graph: Graph) -> Tensor:
-    return graph.dst.clamp(max=graph.num_dst - 1) if graph.parked else graph.dst
+    edges = graph.sorted_edges
+    return edges.dst.clamp(max=graph.num_dst - 1) if edges.parked else edges.dst
 
 
 def _add_self_loops(graph: Graph, total: Tensor, value: Tensor) -> Tensor:
@@ -222,9 +225,10 @@ class _NeighborSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, graph: Graph, source: Tensor, transpose: bool) -> Tensor:
         ctx.graph, ctx.transpose = graph, transpose
+        edges = graph.sorted_edges
         if transpose:
-            return _bag(graph.dst_by_src, graph.colptr, source)
-        return _bag(graph.src, graph.rowptr, source)
+            return _bag(edges.dst_by_src, edges.colptr, source)
+        return _bag(edges.src, edges.rowptr, source)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
@@ -238,20 +242,20 @@ class _WeightedSum(torch.autograd.Function):
     def forward(ctx, graph: Graph, gamma: Tensor, value: Tensor) -> Tensor:
         ctx.graph = graph
         ctx.save_for_backward(gamma, value)
-        return _heads_bag(graph.src, graph.rowptr, value, gamma)
+        return _heads_bag(graph.sorted_edges.src, graph.sorted_edges.rowptr, value, gamma)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
         gamma, value = ctx.saved_tensors
-        graph = ctx.graph
+        graph, edges = ctx.graph, ctx.graph.sorted_edges
         grad_gamma = grad_value = None
         if ctx.needs_input_grad[1]:
             grad_gamma = _pair_products(graph, grad, value)
-            if graph.parked:
-                grad_gamma = grad_gamma.masked_fill((graph.dst == graph.num_dst).unsqueeze(-1), 0.0)
+            if edges.parked:
+                grad_gamma = grad_gamma.masked_fill((edges.dst == graph.num_dst).unsqueeze(-1), 0.0)
         if ctx.needs_input_grad[2]:
             # The transpose: bags of destinations, weighted by the same coefficients in the order of the sources.
-            grad_value = _heads_bag(graph.dst_by_src, graph.colptr, grad, gamma.index_select(0, graph.slot_by_src))
+            grad_value = _heads_bag(edges.dst_by_src, edges.colptr, grad, gamma.index_select(0, edges.slot_by_src))
         return None, grad_gamma, grad_value
 
 
@@ -265,7 +269,7 @@ def _pair_products(graph: Graph, target: Tensor, source: Tensor) -> Tensor:
     size = max(1, CHUNK_NUMEL // max(1, source.size(1) * source.size(2)))
     chunks = [
         (target.index_select(0, d) * source.index_select(0, s)).sum(dim=-1)
-        for d, s in zip(dst.split(size), graph.src.split(size), strict=True)
+        for d, s in zip(dst.split(size), graph.sorted_edges.src.split(size), strict=True)
     ]
     return torch.cat(chunks)
 
@@ -275,18 +279,19 @@ class _Softmax(torch.autograd.Function):
     def forward(ctx, graph: Graph, scores: Tensor, self_scores: Tensor):
         heads = scores.size(1)
         rows = graph.num_dst + 1  # the last row belongs to parked slots
-        index = graph.dst.unsqueeze(-1).expand(-1, heads)
+        dst = graph.sorted_edges.dst
+        index = dst.unsqueeze(-1).expand(-1, heads)
         shift = scores.new_full((rows, heads), -torch.inf).scatter_reduce(0, index, scores, "amax")
         n = graph.self_loops
         shift[:n] = torch.maximum(shift[:n], self_scores)
         # Rows whose scores are all -inf: exp(-inf - 0) = 0 instead of exp(nan), as in PyG's softmax.
         shift = shift.masked_fill(shift == -torch.inf, 0.0)
-        weights = (scores - shift.index_select(0, graph.dst)).exp_()
+        weights = (scores - shift.index_select(0, dst)).exp_()
         self_weights = (self_scores - shift[:n]).exp_()
-        total = weights.new_zeros(rows, heads).index_add_(0, graph.dst, weights)
+        total = weights.new_zeros(rows, heads).index_add_(0, dst, weights)
         total[:n] += self_weights
         total = total.clamp(min=torch.finfo(total.dtype).tiny)
-        gamma = weights.div_(total.index_select(0, graph.dst))
+        gamma = weights.div_(total.index_select(0, dst))
         self_gamma = self_weights.div_(total[:n])
         ctx.graph = graph
         ctx.save_for_backward(gamma, self_gamma)
@@ -295,10 +300,10 @@ class _Softmax(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad: Tensor, self_grad: Tensor):
         gamma, self_gamma = ctx.saved_tensors
-        graph = ctx.graph
+        graph, dst = ctx.graph, ctx.graph.sorted_edges.dst
         n = graph.self_loops
         weighted, self_weighted = gamma * grad, self_gamma * self_grad
-        mean = weighted.new_zeros(graph.num_dst + 1, gamma.size(1)).index_add(0, graph.dst, weighted)
+        mean = weighted.new_zeros(graph.num_dst + 1, gamma.size(1)).index_add(0, dst, weighted)
         mean = torch.cat([mean[:n] + self_weighted, mean[n:]])
-        grad_scores = weighted - gamma * mean.index_select(0, graph.dst)
+        grad_scores = weighted - gamma * mean.index_select(0, dst)
         return None, grad_scores, self_weighted - self_gamma * mean[:n]
