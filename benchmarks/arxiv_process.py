@@ -82,7 +82,7 @@ def measure(model: str, graph_name: str, heads: int, epochs: int) -> dict[str, o
 def build_network(model: str, heads: int) -> Module:
     """The network of ``ogbn-arxiv.yaml`` with the layers of ``model``, ours or PyG's."""
     settings = read_settings(resources.files("lcat_configs") / "ogbn-arxiv.yaml")
-    apply_settings({**settings, **MODELS.get(model, {}), "lcat.heads": heads})
+    apply_settings({**settings, **(MODELS[model].settings if model in MODELS else {}), "lcat.heads": heads})
     network = StackedNetwork(FEATURES, CLASSES)
     if model in PEERS:
         layer, options = PEERS[model]
