@@ -17,6 +17,7 @@ from graphgym_lcat.nn.init import INITS, Projection, init_attention_vector
 from graphgym_lcat.nn.interpolation import Interpolation, Lambdas, describe
 from graphgym_lcat.nn.scores import AnyScore, create_score, find_score, score_name
 
+# All layers have these attributes, None where the score has no such vector. A registered score may add others.
 VECTORS = ("att_src", "att_dst", "att", "att_edge")
 
 
@@ -64,9 +65,11 @@ class ConvolvedAttention(Module):
         if edge_dim is not None and not rule.takes_edges:
             raise ValueError(f"`edge_dim` needs a score that takes edge features, got {score_name(self.score)}")
         vectors = rule.vectors + (() if edge_dim is None else rule.edge_vectors)
-        for name in VECTORS:
+        names = dict.fromkeys(VECTORS + vectors)
+        for name in names:
             parameter = Parameter(torch.empty(1, heads, channels)) if name in vectors else None
             self.register_parameter(name, parameter)
+        self._vector_names = tuple(name for name in names if name in vectors)
         self.lin_edge = None if edge_dim is None else Projection(edge_dim, heads * channels, init)
 
     def _reset_attention(self) -> None:
@@ -87,7 +90,7 @@ class ConvolvedAttention(Module):
         return f"heads={self.heads}, score={score_name(self.score)}, {describe(self.interpolation)}"
 
     def _vectors(self) -> dict[str, Parameter]:
-        return {name: vector for name in VECTORS if (vector := getattr(self, name)) is not None}
+        return {name: getattr(self, name) for name in self._vector_names}
 
     def _attend(
         self,
