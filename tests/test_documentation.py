@@ -79,7 +79,7 @@ def test_other_messages_are_quoted_as_they_are(tmp_path, monkeypatch):
     messages = [
         _cannot_download(gone, gone.raw_dir(tmp_path / "datasets"), list(gone.raw_files), OSError()),
         _missing_extra(ModuleNotFoundError(name="statsmodels")),
-        library.mistake(),
+        library.why_unused(),
     ]
     quotes = re.findall(r"^```\n(?!\$)(?:lcat \w+: |RuntimeWarning: )?(.*)\n```$", TROUBLESHOOTING, re.M)
     for message in messages:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import difflib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,9 @@ from yacs.config import CfgNode
 from graphgym_lcat.data.splits import RATIOS, are_ratios
 from graphgym_lcat.gym import plugins
 from graphgym_lcat.gym.registration import register_once
-from graphgym_lcat.kernels.dispatch import BACKENDS
-from graphgym_lcat.nn.attention import SCORES
+from graphgym_lcat.kernels.dispatch import backend_names
 from graphgym_lcat.nn.init import INITS
-from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
+from graphgym_lcat.nn.scores import SCORE_WEIGHTS, SCORES
 from graphgym_lcat.synthetic.experiment import MODELS as CSBM_MODELS
 
 
@@ -34,7 +33,7 @@ class Range:
 
     text: str
     contains: Callable[[Any], bool]
-    choices: Sequence[str] = ()
+    choices: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Key:
     range: Range
 
 
-def _one_of(choices: Sequence[str]) -> Range:
+def _one_of(choices: Collection[str]) -> Range:
     return Range("one of " + ", ".join(repr(c) for c in choices), lambda v: v in choices, choices)
 
 
@@ -118,7 +117,7 @@ KEYS = (
     Key("lcat.gin_train_eps", False, "GIN: learn that weight.", _FLAG),
     Key("lcat.pna_aggregators", ["mean", "min", "max", "std"], "PNA: aggregators of PyG.", _NAMES),
     Key("lcat.pna_scalers", ["identity", "amplification", "attenuation"], "PNA: scalers of PyG.", _NAMES),
-    Key("lcat.backend", "auto", "How attention is computed.", _one_of(BACKENDS)),
+    Key("lcat.backend", "auto", "How attention is computed.", _one_of(backend_names())),
     Key(
         "lcat.norm",
         "batch",

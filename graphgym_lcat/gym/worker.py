@@ -71,7 +71,7 @@ class Worker:
             settings = read_settings(base) if base else {}
         except SettingsError as error:
             return {"ok": False, "error": str(error)}
-        return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.mistake()}
+        return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.why_unused()}
 
     def _check(self, request: dict[str, Any]) -> Answer:
         for index, settings in enumerate(request["settings"]):
