@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from graphgym_lcat.gym.runner import Run, execute, is_done
+from graphgym_lcat.gym.runner import Run, execute
 from graphgym_lcat.gym.settings import check_settings, default_settings, read_settings
+from lcat_core.identity import run_id
+from lcat_core.models import model_name
+from lcat_core.run_folder import is_done
 from lcat_run import cli
-from lcat_run.identity import run_id
-from lcat_run.models import model_name
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RUN_IDS = json.loads((FIXTURES / "run_ids.json").read_text(encoding="utf-8"))
