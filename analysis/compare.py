@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pandas as pd
 
-from lcat_analysis.errors import AnalysisError, nearest
 from lcat_analysis.metrics import lower_is_better
-from lcat_analysis.models import default_baselines, written
 from lcat_analysis.paired import paired_test
 from lcat_analysis.select import Selection
+from lcat_core.errors import ResultsError, did_you_mean
+from lcat_core.models import default_baselines, display_name
 
 FAMILIES = ("all", "dataset", "model")
 UNITS = ("run", "split")
@@ -94,14 +94,14 @@ def compare(
         strict: raise when a model or baseline has no run at all; otherwise its pairs are refused one by one.
     """
     if not 0 < alpha < 1:
-        raise AnalysisError(f"alpha must lie between 0 and 1, got {alpha}")
+        raise ResultsError(f"alpha must lie between 0 and 1, got {alpha}")
     if margin is None:
         margin = None if lower_is_better(selection.metric) else MARGIN
     elif not margin > 0:
-        raise AnalysisError(f"the margin must be positive, got {margin}")
+        raise ResultsError(f"the margin must be positive, got {margin}")
     for name, value, known in (("family", family, FAMILIES), ("unit", unit, UNITS)):
         if value not in known:
-            raise AnalysisError(f"unknown {name} {value!r}: expected {', '.join(known)}{nearest(value, known)}")
+            raise ResultsError(f"unknown {name} {value!r}: expected {', '.join(known)}{did_you_mean(value, known)}")
     pairs = dict(baselines) if baselines else default_baselines(selection.models)
     if strict:
         _check_baselines(pairs, selection.models)
@@ -126,14 +126,14 @@ NUMBERS = (
 
 def _check_baselines(pairs: Mapping[str, str], models: Sequence[str]) -> None:
     if not pairs:
-        raise AnalysisError(
+        raise ResultsError(
             f"no baseline is declared: expected `compare: {{model: baseline}}` in the grid; models: {', '.join(models)}"
         )
     for model, baseline in pairs.items():
         for name, role in ((model, "model"), (baseline, f"baseline of {model!r}")):
             if name not in models:
-                raise AnalysisError(
-                    f"the {role}, {name!r}, has no finished run; there are {', '.join(models)}{nearest(name, models)}"
+                raise ResultsError(
+                    f"the {role}, {name!r}, has no finished run; there are {', '.join(models)}{did_you_mean(name, models)}"
                 )
 
 
@@ -154,10 +154,10 @@ def _compare_on(
         if unit == "split":
             values, other = (series.groupby("split_seed").mean() for series in (values, other))
             if len(values) < 2:
-                raise AnalysisError("only one split: a paired test of splits needs at least 2")
+                raise ResultsError("only one split: a paired test of splits needs at least 2")
         test = asdict(paired_test(values, other.loc[values.index], **options))
         return [row | test | {"verdict": "", "note": _describe(test) or remark}]
-    except AnalysisError as error:
+    except ResultsError as error:
         return [row | {"n": 0, "verdict": "refused", "note": str(error)}]
 
 
@@ -177,7 +177,7 @@ def _baseline_values(
     if runs.empty:
         setting = ", ".join(f"{key} = {value}" for key, value in shared.items())
         where = f"{dataset} with {setting}" if setting else dataset
-        raise AnalysisError(f"{written(baseline)} has no finished run on {where}")
+        raise ResultsError(f"{display_name(baseline)} has no finished run on {where}")
     found = dict(zip(selection.variants, runs[selection.variants].iloc[0], strict=True))
     other = [f"{k} = {found[k]}" for k, v in zip(selection.variants, variant, strict=True) if found[k] != v]
     remark = f"baseline with {', '.join(other)}" if other else ""
@@ -191,16 +191,16 @@ def _check_pairing(model: str, values: pd.Series, baseline: str, other: pd.Serie
     for name, mine, theirs in ((model, finite, other_finite), (baseline, other_finite, finite)):
         missing = theirs.index.difference(mine.index)
         if len(missing):
-            lacks.append(f"{written(name)} lacks {_name_seeds(missing)}")
+            lacks.append(f"{display_name(name)} lacks {_name_seeds(missing)}")
     if lacks:
-        raise AnalysisError("; ".join(lacks))
+        raise ResultsError("; ".join(lacks))
     diverged = values.index[~np.isfinite(values)]
     if len(diverged):
-        raise AnalysisError(f"both models diverged on {_name_seeds(diverged)}")
+        raise ResultsError(f"both models diverged on {_name_seeds(diverged)}")
     if values.index.has_duplicates or other.index.has_duplicates:
-        raise AnalysisError("several runs share a seed, so they cannot be paired")
+        raise ResultsError("several runs share a seed, so they cannot be paired")
     if len(values) < 2:
-        raise AnalysisError(f"only {_name_seeds(values.index)}: a paired test needs at least 2 seeds")
+        raise ResultsError(f"only {_name_seeds(values.index)}: a paired test needs at least 2 seeds")
 
 
 def _name_seeds(index: pd.MultiIndex) -> str:

@@ -6,9 +6,9 @@ import math
 
 from lcat_analysis import metrics
 from lcat_analysis.compare import Comparisons
-from lcat_analysis.models import written
 from lcat_analysis.paired import POWER
 from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Table, show, signed
+from lcat_core.models import display_name
 
 COLUMNS = ("Verdict", "n", "t", "p", "Difference", "95 % CI", "Holm p", "Wilcoxon p", "d_z", "Detectable")
 
@@ -23,7 +23,7 @@ def comparison_table(comparisons: Comparisons) -> Table:
     rows = []
     previous = None
     for record in comparisons.table.to_dict("records"):
-        pair = f"{written(record['model'])} − {written(record['baseline'])}"
+        pair = f"{display_name(record['model'])} − {display_name(record['baseline'])}"
         labels = (pair, *(show(record[key]) for key in ("dataset", *comparisons.variants)))
         cells = [Cell(record["verdict"], _mark(record)), *_numbers(record, digits)]
         cells += [Cell(record["note"])] if notes else []
@@ -74,12 +74,12 @@ def _pooling(comparisons: Comparisons) -> list[str]:
 def refusals(comparisons: Comparisons) -> list[str]:
     """A line for each pair that could not be tested, naming what is missing."""
     lines = [
-        f"Refused: {written(model)} − {written(baseline)}: {written(model)} has no finished run."
+        f"Refused: {display_name(model)} − {display_name(baseline)}: {display_name(model)} has no finished run."
         for model, baseline in comparisons.untested.items()
     ]
     for record in comparisons.table[comparisons.table["verdict"] == "refused"].to_dict("records"):
         where = " ".join(show(record[key]) for key in ("dataset", *comparisons.variants))
-        pair = f"{written(record['model'])} − {written(record['baseline'])}"
+        pair = f"{display_name(record['model'])} − {display_name(record['baseline'])}"
         lines.append(f"Refused: {pair} on {where}: {record['note']}.")
     return lines
 

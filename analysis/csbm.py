@@ -11,9 +11,9 @@ import pandas as pd
 
 from lcat_analysis import figures
 from lcat_analysis.errors import NotRecorded
-from lcat_analysis.models import written
-from lcat_analysis.run_config import configured
+from lcat_analysis.run_config import configured_value
 from lcat_analysis.select import Selection
+from lcat_core.models import display_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def _setting(runs: pd.DataFrame, name: str) -> pd.Series | float | None:
     """A key of the group ``csbm``: from the hyperparameters, else from the first run's configuration."""
     if f"csbm.{name}" in runs:
         return runs[f"csbm.{name}"].astype(float)
-    value = configured(runs, f"csbm.{name}")
+    value = configured_value(runs, f"csbm.{name}")
     return None if value is None else float(value)
 
 
@@ -138,7 +138,7 @@ def _draw_panel(ax: Axes, own: pd.DataFrame, row: str, varied: str) -> None:
     if row == "accuracy":
         for position, model in enumerate(m for m in ("gcn", "gat", "cat", "lcat") if m in set(own["model"])):
             style = figures.look(model, position) | {"marker": "none"}
-            _line(ax, own[own["model"] == model], varied, "accuracy", written(model), style)
+            _line(ax, own[own["model"] == model], varied, "accuracy", display_name(model), style)
         ax.set_ylim(0.28, 1.04)
         return
     own = own[own["model"] == row]
@@ -179,7 +179,7 @@ def _draw_thresholds(ax: Axes, fixed: str, value: float, data: Data) -> None:
 def _row_name(row: str, gamma_models: list[str]) -> str:
     if row == "accuracy":
         return "accuracy"
-    return f"γ of {written(row)}" if row in gamma_models else f"λ of {written(row)}"
+    return f"γ of {display_name(row)}" if row in gamma_models else f"λ of {display_name(row)}"
 
 
 def _has(table: pd.DataFrame, model: str, prefix: str) -> bool:

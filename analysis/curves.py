@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from lcat_analysis import figures, metrics
-from lcat_analysis.errors import AnalysisError, NotRecorded, nearest
+from lcat_analysis.errors import NotRecorded
 from lcat_analysis.history import read_history
-from lcat_analysis.models import written
 from lcat_analysis.select import Selection
+from lcat_core.errors import ResultsError, did_you_mean
+from lcat_core.models import display_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +29,7 @@ def training_curves(selection: Selection, dataset: str, split: str = "test") -> 
     Epochs that not every run of the model reached are left out: their mean would jump where a run ends.
     """
     if split not in SPLITS:
-        raise AnalysisError(f"unknown split {split!r}: expected {', '.join(SPLITS)}{nearest(split, SPLITS)}")
+        raise ResultsError(f"unknown split {split!r}: expected {', '.join(SPLITS)}{did_you_mean(split, SPLITS)}")
     runs = selection.runs[selection.runs["dataset"] == dataset]
     tables = []
     metric = selection.metric_of(dataset)
@@ -86,7 +87,7 @@ def _draw(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
         style = figures.look(model, position) | {"marker": "none"}
         sd = own["sd"].fillna(0)
         ax.fill_between(own["epoch"], own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
-        ax.plot(own["epoch"], own["mean"], label=figures.plain(written(model)), lw=1.1, **style)
+        ax.plot(own["epoch"], own["mean"], label=figures.plain(display_name(model)), lw=1.1, **style)
         # The first steps from chance level would flatten all that follows.
         lows.append(own["mean"].quantile(0.1))
     highest = (table["mean"] + table["sd"].fillna(0)).max()

@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lcat_analysis.errors import AnalysisError, nearest
+from lcat_core.errors import ResultsError, did_you_mean
+from lcat_core.models import MODELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +31,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f",
 )  # fmt: skip
 CYCLE = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY)
+MARKERS = "ov^sDPX"
 # In the report these become CSS variables, so that dark mode can lighten them.
 CSS_NAMES = {
     INK: "ink", FAINT: "faint", BLUE: "blue", ORANGE: "orange", GREEN: "green", RED: "red", PURPLE: "purple",
@@ -63,9 +65,10 @@ STYLE = {
     "savefig.dpi": 300,
     "figure.constrained_layout.use": True,
 }
-MODEL_LOOKS = {
+#: Colour and marker by the kind of a model (see ``lcat_core.models``).
+KIND_LOOKS = {
     "dense": (INK, "x"),
-    "gcn": (GREEN, "^"),
+    "base": (GREEN, "^"),
     "gat": (ORANGE, "s"),
     "cat": (BLUE, "o"),
     "lcat": (RED, "D"),
@@ -96,14 +99,16 @@ def new_figure(
 
 
 def look(model: str, position: int = 0) -> dict[str, object]:
-    """Colour, marker and line style of a model; the v2 ones are dashed, unknown ones take the next colour."""
-    second = model.endswith("v2")
-    base = model.removesuffix("v2")
-    for prefix in ("pna", "gcnii", "gin"):
-        base = base.replace(prefix, "") or "gcn"
-    colour, marker = MODEL_LOOKS.get(base, (CYCLE[position % len(CYCLE)], "ov^sDPX"[position % 7]))
-    hollow = {"markerfacecolor": "white"} if second else {}
-    return {"color": colour, "marker": marker, "linestyle": "--" if second else "-", **hollow}
+    """Return colour, marker and line style of a model; those with the GATv2 score are dashed and hollow.
+
+    A model without a look of its own takes the next colour, by its position among the models of the figure.
+    """
+    row = MODELS.get(model)
+    other = CYCLE[position % len(CYCLE)], MARKERS[position % len(MARKERS)]
+    colour, marker = KIND_LOOKS.get(row.kind, other) if row else other
+    is_second = row is not None and row.score == "gatv2"
+    hollow = {"markerfacecolor": "white"} if is_second else {}
+    return {"color": colour, "marker": marker, "linestyle": "--" if is_second else "-", **hollow}
 
 
 def plain(text: object) -> str:
@@ -123,7 +128,7 @@ def save(figure: Figure, target: Path, name: str, formats: Sequence[str] = FORMA
     for path in paths:
         kind = formats[0] if len(formats) == 1 else path.suffix.removeprefix(".").lower()
         if kind not in FORMATS:
-            raise AnalysisError(f"cannot write {path.name}: expected {', '.join(FORMATS)}{nearest(kind, FORMATS)}")
+            raise ResultsError(f"cannot write {path.name}: expected {', '.join(FORMATS)}{did_you_mean(kind, FORMATS)}")
         path.parent.mkdir(parents=True, exist_ok=True)
         with styled(), _quiet_about_glyphs():
             figure.savefig(path, format=kind, metadata=_undated(kind))

@@ -1,8 +1,7 @@
 """Result trees of stock GraphGym and GraphGPS: ``<run>/config.yaml`` and ``<run>/<seed>/<split>/stats.json``.
 
-These trees hold every epoch and no choice, so the epoch is chosen here: the first one with the best
-validation metric. Stock GraphGym scores the test set once, after training; then that one line is what there
-is, and ``test_epoch`` differs from ``best_epoch``.
+These trees contain every epoch but no choice of one, so this module chooses: the first epoch with the best validation metric.
+Stock GraphGym scores the test set once, after training; then that score counts, and ``test_epoch`` differs from ``best_epoch``.
 """
 
 from __future__ import annotations
@@ -13,46 +12,49 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from lcat_analysis.history import read_stats
 from lcat_analysis.metrics import first_metric, is_metric, lower_is_better
-from lcat_analysis.run_config import parameters, read_config
+from lcat_analysis.run_config import experiment_settings, read_config
+from lcat_core.run_folder import CONFIG, SPLITS, STATS
 
 _read_config = lru_cache(maxsize=4096)(read_config)  # the seeds of a run share it
 
 
 def find_graphgym_runs(root: Path) -> list[Path]:
-    """Seed folders (``<run>/<seed>``) at any depth below ``root``.
+    """Find seed folders (``<run>/<seed>``) at any depth below ``root``.
 
-    GraphGym names them by a number; ``<run>/agg`` beside them holds means over seeds, which are no run.
+    GraphGym names them by a number; ``<run>/agg`` beside them contains means over seeds and is not a run.
     """
     found = []
     for folder, subfolders, _ in os.walk(root):
-        if "val" in subfolders and os.path.exists(os.path.join(folder, "val", "stats.json")):
+        if "val" in subfolders and os.path.exists(os.path.join(folder, "val", STATS)):
             found += [Path(folder)] if os.path.basename(folder).isdigit() else []
             subfolders.clear()
     return sorted(found)
 
 
 def read_graphgym_run(run_dir: Path) -> dict[str, Any] | None:
-    """One seed of a stock run as a row for the tidy table; None when it has no validation or test line."""
-    if not (run_dir.parent / "config.yaml").exists():
+    """Read one seed of a stock run as a row of the table of runs; None if it has no validation or test scores yet."""
+    if not (run_dir.parent / CONFIG).exists():
         return None
-    config = _read_config(run_dir.parent / "config.yaml")
-    tables = {split: read_stats(run_dir / split / "stats.json") for split in ("train", "val", "test")}
+    config = _read_config(run_dir.parent / CONFIG)
+    tables = {split: read_stats(run_dir / split / STATS) for split in SPLITS}
     val, test = tables["val"], tables["test"]
     if val.empty or test.empty:
         return None
-    best_epoch = int(_best_row(val, str(config.get("metric_best", "auto")))["epoch"])
-    metrics = {}
+    best_epoch = _best_epoch(val, str(config.get("metric_best", "auto")))
+    metrics: dict[str, float] = {}
     test_epoch = best_epoch
     for split, table in tables.items():
         if table.empty:
             continue
         at_best = table[table["epoch"] == best_epoch]
-        row = at_best.iloc[-1] if len(at_best) else table.iloc[-1]
+        row = (at_best if len(at_best) else table).iloc[-1].to_dict()
         if split == "test":
             test_epoch = int(row["epoch"])
-        metrics |= {f"{split}.{name}": float(row[name]) for name in table if is_metric(name)}
+        metrics |= {f"{split}.{name}": float(value) for name, value in row.items() if is_metric(name)}
     layer = config.get("gnn.layer_type")
     model = layer if config.get("model.type") in (None, "gnn") and layer else config.get("model.type")
     return {
@@ -67,11 +69,11 @@ def read_graphgym_run(run_dir: Path) -> dict[str, Any] | None:
         "seconds": math.nan,
         "path": str(run_dir),
         "metrics": metrics,
-        "params": parameters(config),
+        "params": experiment_settings(config),
     }
 
 
-def _best_row(val: Any, metric: str) -> Any:
+def _best_epoch(val: pd.DataFrame, metric: str) -> int:
     name = metric if metric in val else first_metric(val.columns)
     values = val[name]
-    return val.loc[values.idxmin() if lower_is_better(name) else values.idxmax()]
+    return int(val["epoch"].loc[values.idxmin() if lower_is_better(name) else values.idxmax()])

@@ -11,9 +11,9 @@ import pandas as pd
 from lcat_analysis import figures
 from lcat_analysis.errors import NotRecorded
 from lcat_analysis.history import read_lambdas
-from lcat_analysis.models import written
 from lcat_analysis.select import Selection
 from lcat_analysis.tables import KEY_NAMES, show
+from lcat_core.models import display_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +75,7 @@ def evolution_figure(selection: Selection, dataset: str) -> Figure:
                     ax.set_title(f"layer {column + 1}")
                 if row == len(models) - 1:
                     ax.set_xlabel("epoch")
-            axes[row * len(layers)].set_ylabel(f"{figures.plain(written(model))}\n{figures.plain(dataset)}")
+            axes[row * len(layers)].set_ylabel(f"{figures.plain(display_name(model))}\n{figures.plain(dataset)}")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=2, handlelength=1.6, columnspacing=1)
     return figure
@@ -138,8 +138,8 @@ def _panel_name(panel: Sequence[object], variants: Sequence[str], several_datase
     model, dataset, *values = panel
     settings = ", ".join(f"{KEY_NAMES.get(k, k)} {show(v)}" for k, v in zip(variants, values, strict=True))
     if settings and several_datasets:
-        return [f"{written(str(model))}, {dataset}", settings]
-    return [f"{written(str(model))}, {settings or dataset}"]
+        return [f"{display_name(str(model))}, {dataset}", settings]
+    return [f"{display_name(str(model))}, {settings or dataset}"]
 
 
 def _differ(recorded: pd.Series) -> bool:

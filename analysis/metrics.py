@@ -1,58 +1,49 @@
-"""What a metric's name says: which direction is better, and whether it is shown in per cent."""
+"""How tables and figures show a metric, from the rows of ``lcat_core.metrics``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lcat_analysis.errors import AnalysisError, nearest
-
-LOWER_IS_BETTER = ("loss", "mae", "mse", "rmse")
-# Numbers that a stats.json line holds beside the metrics.
-BOOKKEEPING = ("epoch", "eta", "eta_hours", "lr", "params", "time_iter", "time_epoch", "gpu_memory")
-LABELS = {
-    "accuracy": "accuracy",
-    "auc": "ROC-AUC",
-    "rocauc": "ROC-AUC",
-    "f1": "F1",
-    "ap": "average precision",
-}
-PREFERRED = ("accuracy", "auc", "rocauc", "ap", "f1", "mae", "loss")
+from lcat_core.errors import ResultsError, unknown_name
+from lcat_core.metrics import BOOKKEEPING, default_metric, metric
 
 
-def is_metric(name: str) -> bool:
+def is_metric(name: object) -> bool:
+    """Whether a number in a line of ``stats.json`` is a metric."""
     return name not in BOOKKEEPING
 
 
 def lower_is_better(name: str) -> bool:
-    return name.rsplit(".", 1)[-1] in LOWER_IS_BETTER
+    return not metric(name).higher_is_better
 
 
 def scale(name: str) -> float:
-    """100 for a fraction that is shown in per cent (points), 1 for a loss."""
-    return 1.0 if lower_is_better(name) else 100.0
+    """Return the factor between recorded and shown values: 100 for a fraction that is shown in per cent, otherwise 1."""
+    return 100.0 if metric(name).percent else 1.0
 
 
 def unit(name: str) -> str:
-    return "" if lower_is_better(name) else "points"
+    """Return the unit of a difference: ``points`` (per cent), or nothing."""
+    return "points" if metric(name).percent else ""
 
 
 def label(name: str) -> str:
     """``accuracy (%)``, for titles and axes."""
-    return f"{LABELS.get(name, name)}{'' if lower_is_better(name) else ' (%)'}"
+    row = metric(name)
+    return f"{row.label} (%)" if row.percent else row.label
 
 
-def first_metric(names: Iterable[str]) -> str:
-    """The metric to use when nobody named one: accuracy, else the next usual one."""
-    names = [name for name in names if is_metric(name)]
-    for name in (*PREFERRED, *names):
-        if name in names:
-            return name
-    raise AnalysisError("the results hold no metric at all")
+def first_metric(names: Iterable[object]) -> str:
+    """Return the metric to use when nobody chose one: accuracy, else the first known one."""
+    found = default_metric(str(name) for name in names)
+    if found is None:
+        raise ResultsError("the results contain no metric")
+    return found
 
 
 def check_metric(name: str, known: Iterable[str]) -> str:
-    """``name``, if the results hold it."""
+    """Return ``name`` if the results contain it."""
     known = list(known)
     if name not in known:
-        raise AnalysisError(f"unknown metric {name!r}: the results hold {', '.join(known)}{nearest(name, known)}")
+        raise ResultsError(unknown_name("metric", name, known))
     return name

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from lcat_analysis import figures, metrics
-from lcat_analysis.errors import AnalysisError
-from lcat_analysis.models import written
 from lcat_analysis.select import Selection
+from lcat_core.errors import ResultsError
+from lcat_core.models import display_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ def noise_figure(selection: Selection) -> Figure:
     keys = noise_keys(selection)
     if not keys:
         varied = ", ".join(selection.variants) or "nothing"
-        raise AnalysisError(
+        raise ResultsError(
             f"no level of noise varies: expected an axis with 'noise' in its key, the runs vary {varied}"
         )
     panels = [(key, dataset) for dataset in selection.datasets for key in keys]
@@ -56,7 +56,7 @@ def noise_figure(selection: Selection) -> Figure:
                 style = figures.look(model, position)
                 level, sd = own["level"].astype(float), own["sd"].fillna(0)
                 ax.fill_between(level, own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
-                ax.plot(level, own["mean"], label=figures.plain(written(model)), **style)
+                ax.plot(level, own["mean"], label=figures.plain(display_name(model)), **style)
             ax.set_xlabel(figures.plain(LABELS.get(key, key)))
             ax.set_title(figures.plain(dataset))
             ax.set_ylabel(f"test {metrics.label(selection.metric_of(dataset))}")

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import stats
 
-from lcat_analysis.errors import AnalysisError
+from lcat_core.errors import ResultsError
 
 POWER = 0.8
 
@@ -56,15 +56,15 @@ def paired_test(
     """Compare two models run by run; ``model[i]`` and ``baseline[i]`` share their seed.
 
     Raises:
-        AnalysisError: the lengths differ, there are fewer than two pairs, or a value is not finite.
+        ResultsError: the lengths differ, there are fewer than two pairs, or a value is not finite.
     """
     x, y = np.asarray(model, dtype=float), np.asarray(baseline, dtype=float)
     if x.shape != y.shape or x.ndim != 1:
-        raise AnalysisError(f"a paired test needs equally many values, got {x.size} and {y.size}")
+        raise ResultsError(f"a paired test needs equally many values, got {x.size} and {y.size}")
     if x.size < 2:
-        raise AnalysisError(f"a paired test needs at least 2 pairs, got {x.size}")
+        raise ResultsError(f"a paired test needs at least 2 pairs, got {x.size}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise AnalysisError("a paired test needs finite values, got NaN or infinity")
+        raise ResultsError("a paired test needs finite values, got NaN or infinity")
     # Subtraction leaves noise near 1e-15; rounding it away lets equal differences be equal (ties, zeros,
     # constancy).
     differences = np.round(x - y, 10)

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from lcat_analysis import figures, metrics
-from lcat_analysis.errors import AnalysisError, nearest
-from lcat_analysis.models import default_baselines, model_order, written
 from lcat_analysis.noise import noise_keys
 from lcat_analysis.published import published_degrees, published_results
-from lcat_analysis.run_config import configured
+from lcat_analysis.run_config import configured_value
 from lcat_analysis.select import Selection
+from lcat_analysis.table_order import model_order
 from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Summary, Table, arrange, show, signed
+from lcat_core.errors import ResultsError, did_you_mean
+from lcat_core.models import default_baselines, display_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +101,9 @@ def published_table(*tables: str) -> Table:
     rows = rows[rows["table"].isin(tables)]
     if rows.empty:
         known = published_results()["table"].unique()
-        raise AnalysisError(f"the paper has no table {tables}: expected {', '.join(known)}{nearest(tables[0], known)}")
+        raise ResultsError(
+            f"the paper has no table {tables}: expected {', '.join(known)}{did_you_mean(tables[0], known)}"
+        )
     variants = [column for column in ("heads", "init") if rows[column].nunique() > 1]
     averages = rows[(rows["heads"] == "all") | (rows["init"] == "all")]
     cells = rows.drop(averages.index)
@@ -134,7 +137,7 @@ def _published_summary(row: dict) -> Summary:
 def paper_table(beside: pd.DataFrame, variants: list[str]) -> Table:
     """The comparison as a table that people read."""
     if beside.empty:
-        raise AnalysisError("none of these models and datasets is in the paper's tables")
+        raise ResultsError("none of these models and datasets is in the paper's tables")
     names = [KEY_NAMES.get(key, key) for key in variants]
     columns = [
         "Dataset",
@@ -155,7 +158,7 @@ def paper_table(beside: pd.DataFrame, variants: list[str]) -> Table:
         ]
         cells += [_signed(record["difference"]), _signed(record["in_sds"])]
         cells += [_spread(record["sd_seeds"]), _spread(record["sd_splits"])]
-        rows.append(Row((written(record["model"]),), cells, previous not in (None, record["model"])))
+        rows.append(Row((display_name(record["model"]),), cells, previous not in (None, record["model"])))
         previous = record["model"]
     notes = [
         "Difference: ours − published, in points. The paper's random split is not published; on small test "
@@ -169,7 +172,7 @@ def paper_table(beside: pd.DataFrame, variants: list[str]) -> Table:
 def paper_figure(beside: pd.DataFrame, selection: Selection) -> Figure:
     """A heat map of the differences: colour by published standard deviations, the number in points."""
     if beside.empty:
-        raise AnalysisError("none of these models and datasets is in the paper's tables")
+        raise ResultsError("none of these models and datasets is in the paper's tables")
     keys = ["dataset", *selection.variants]
     labels = beside[keys].map(show).agg(" ".join, axis=1)
     columns = list(dict.fromkeys(labels))
@@ -189,7 +192,7 @@ def paper_figure(beside: pd.DataFrame, selection: Selection) -> Figure:
                 ax.text(j, i, signed(value, 1), ha="center", va="center", fontsize=6.5,
                         color="#fdfdfd" if strong else "#101010")  # fmt: skip
         ax.set_xticks(range(len(columns)), [figures.plain(c) for c in columns], rotation=35, ha="right")
-        ax.set_yticks(range(len(models)), [figures.plain(written(m)) for m in models])
+        ax.set_yticks(range(len(models)), [figures.plain(display_name(m)) for m in models])
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         bar = figure.colorbar(image, ax=ax, extend="both", pad=0.02)
@@ -207,7 +210,7 @@ def _settings(selection: Selection, model: str, condition: tuple) -> dict[str, s
     settings = {}
     for column, key in FIELDS.items():
         varied = key in runs and runs[key].notna().all() and runs[key].iloc[0] != "–"
-        value = runs[key].iloc[0] if varied else configured(runs, key)
+        value = runs[key].iloc[0] if varied else configured_value(runs, key)
         if value is not None:
             settings[column] = str(int(value)) if column == "heads" else str(value)
     return settings

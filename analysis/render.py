@@ -8,8 +8,8 @@ import shutil
 import textwrap
 from collections.abc import Callable
 
-from lcat_analysis.errors import AnalysisError, nearest
 from lcat_analysis.tables import Cell, Row, Table
+from lcat_core.errors import ResultsError, did_you_mean
 
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}":
@@ -22,7 +22,7 @@ LATEX_SPECIAL = {
 def render(table: Table, style: str) -> str:
     """``table`` as text; ``style`` is a key of `FORMATS`."""
     if style not in FORMATS:
-        raise AnalysisError(f"unknown format {style!r}: expected {', '.join(FORMATS)}{nearest(style, FORMATS)}")
+        raise ResultsError(f"unknown format {style!r}: expected {', '.join(FORMATS)}{did_you_mean(style, FORMATS)}")
     return FORMATS[style](table)
 
 

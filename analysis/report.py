@@ -23,13 +23,14 @@ import yaml
 from lcat_analysis import csbm, curves, figures, lambdas, metrics, noise, paper
 from lcat_analysis.compare import Comparisons, compare
 from lcat_analysis.comparison_table import comparison_table
-from lcat_analysis.errors import AnalysisError, NotRecorded
+from lcat_analysis.errors import NotRecorded
 from lcat_analysis.load import Results
-from lcat_analysis.models import written
 from lcat_analysis.render import to_html
 from lcat_analysis.select import Selection, select
 from lcat_analysis.tables import Cell, Row, Table, performance_table, show
 from lcat_analysis.trend import trend, trend_figure, trend_table
+from lcat_core.errors import ResultsError
+from lcat_core.models import display_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,7 +136,7 @@ def _tests_section(comparisons: Comparisons) -> Section | None:
     for (model, baseline), own in comparisons.table.groupby(["model", "baseline"], sort=False):
         counts = own["verdict"].value_counts()
         numbers = [(verdict, int(counts[verdict])) for verdict in VERDICTS if verdict in counts]
-        cards.append((f"{written(model)} against {written(baseline)}", numbers))
+        cards.append((f"{display_name(model)} against {display_name(baseline)}", numbers))
     fold = f"All {len(table.rows)} tests" if len(table.rows) > 60 else ""
     block = Block(table=to_html(table, notes=False), notes=table.notes, summary=fold)
     lead = (
@@ -151,7 +152,7 @@ def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | 
         return None
     try:
         found = trend(comparisons, selection)
-    except AnalysisError:  # no dataset has a known degree
+    except ResultsError:  # no dataset has a known degree
         return None
     table = trend_table(found)
     caption = (
@@ -195,7 +196,7 @@ def _lambda_section(selection: Selection) -> Section | None:
             block = _figure(lambda f=figure: f, f"evolution{i}", "Mean over runs; the band spans all of them.")
         except NotRecorded:
             continue
-        except AnalysisError as error:
+        except ResultsError as error:
             block = Block(notes=[f"Left out: {error}"])
         block.summary, block.open = f"λ over training: {dataset}", i == 0
         blocks.append(block)
@@ -207,7 +208,7 @@ def _curves_section(selection: Selection) -> Section | None:
         figure = curves.curves_figure(selection)
     except NotRecorded:
         return None
-    except AnalysisError as error:
+    except ResultsError as error:
         return Section("curves", "Training curves", f"Left out: {error}")
     pooled = f", all values of {', '.join(selection.variants)} pooled" if selection.variants else ""
     name = metrics.label(selection.metric)
@@ -266,7 +267,7 @@ def _choices_table(selection: Selection) -> Table:
         values = [Cell(show(record[key])) for key in ("dataset", *selection.variants, *selection.over)]
         factor = metrics.scale(selection.by)
         mean = Cell(f"{record['val_mean'] * factor:.2f}", sort=record["val_mean"])
-        rows.append(Row((written(record["model"]),), [*values, mean, Cell(str(record["n"]), sort=record["n"])]))
+        rows.append(Row((display_name(record["model"]),), [*values, mean, Cell(str(record["n"]), sort=record["n"])]))
     words = ["Dataset", *selection.variants, *selection.over]
     columns = [*words, f"Mean {selection.by}", "n"]
     notes = [f"Chosen by the mean of {selection.by} over seeds; the test set was not looked at."]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from lcat_analysis.errors import AnalysisError, nearest
 from lcat_analysis.load import Results
 from lcat_analysis.metrics import check_metric, first_metric, lower_is_better, scale
-from lcat_analysis.models import model_order
+from lcat_analysis.table_order import model_order
+from lcat_core.errors import ResultsError, did_you_mean
 
 # Repetitions of one experiment, never another configuration.
 REPEATED = ("seed", "dataset.split_seed")
@@ -87,13 +87,13 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
     value wins.
 
     Raises:
-        AnalysisError: no finished run, unknown metric, or an unknown key in ``over``.
+        ResultsError: no finished run, unknown metric, or an unknown key in ``over``.
     """
     if results.runs.empty:
         counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
         first = results.problems.head(1).to_dict("records")
         why = "".join(f"; {problem['run_id']}: {problem['detail']}" for problem in first)
-        raise AnalysisError(f"no finished run in {results.name}: {counts}{why}")
+        raise ResultsError(f"no finished run in {results.name}: {counts}{why}")
     declared = results.grid["select"]
     by_declared = str(declared["by"] or "")
     named = metric is not None
@@ -106,7 +106,7 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
     over = [key for key in over if key in varying]
     by = by_declared if by_declared.startswith("val.") else f"val.{metric}"
     if over and by not in results.runs:
-        raise AnalysisError(f"no column {by!r} to select {', '.join(over)} by: only the test set was scored")
+        raise ResultsError(f"no column {by!r} to select {', '.join(over)} by: only the test set was scored")
     variants = [key for key in varying if key not in over]
     runs = results.runs.copy()
     others = {} if named else _other_metrics(runs, results.metrics, metric)
@@ -158,10 +158,10 @@ def varying_parameters(results: Results) -> list[str]:
 
 def _varied(results: Results, runs: pd.DataFrame, variants: list[str]) -> dict[str, set[str]]:
     """Of each model the variants with several values, counting runs that are asked for and not finished."""
-    asked = [run for sweep in results.sweeps for run in sweep.asked]
+    records = [record for sweep in results.sweeps for record in sweep.records]
     found = {}
     for model, own in runs.groupby("model"):
-        params = [run.get("params") or {} for run in asked if run.get("model") == model]
+        params = [record.params for record in records if record.model == model]
         found[str(model)] = {key for key in variants if len({*own[key], *(p[key] for p in params if key in p)}) > 1}
     return found
 
@@ -176,9 +176,9 @@ def sort_key(value: object) -> tuple:
 def _check_over(results: Results, over: Sequence[str]) -> list[str]:
     for key in over:
         if key not in results.param_keys:
-            raise AnalysisError(
+            raise ResultsError(
                 f"cannot select over {key!r}: no run sets it; they set "
-                f"{', '.join(results.param_keys) or 'nothing'}{nearest(key, results.param_keys)}"
+                f"{', '.join(results.param_keys) or 'nothing'}{did_you_mean(key, results.param_keys)}"
             )
     return list(over)
 

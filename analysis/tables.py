@@ -11,8 +11,9 @@ import pandas as pd
 
 from lcat_analysis import metrics
 from lcat_analysis.compare import Comparisons
-from lcat_analysis.models import rule_before, written
 from lcat_analysis.select import Selection
+from lcat_analysis.table_order import rule_before
+from lcat_core.models import display_name
 
 MISSING = "–"
 KEY_NAMES = {"lcat.heads": "heads", "lcat.init": "init", "lcat.score_weights": "score weights"}
@@ -142,7 +143,7 @@ def arrange(
         return _conditions_as_rows(field_of, models, columns, variants, title, notes, data)
     previous = [None, *models]
     rows = [
-        Row((written(m),), [field_of[m, c] for c in columns], rule_before(m, before, baselines or {}))
+        Row((display_name(m),), [field_of[m, c] for c in columns], rule_before(m, before, baselines or {}))
         for m, before in zip(models, previous, strict=False)
     ]
     header = []
@@ -167,7 +168,7 @@ def _conditions_as_rows(
         rule = i > 0 and condition[0] != conditions[i - 1][0]
         rows.append(Row(labels, [field_of[m, condition] for m in models], rule))
     names = ["Dataset", *(KEY_NAMES.get(key, key) for key in variants)]
-    return Table(title, names, [written(m) for m in models], rows, list(notes), data)
+    return Table(title, names, [display_name(m) for m in models], rows, list(notes), data)
 
 
 def show(value: object) -> str:
@@ -261,7 +262,8 @@ def _footer(
             f"{adjusted}). Underlined: best mean."
         )
         notes.append(
-            "Baselines: " + ", ".join(f"{written(m)} → {written(b)}" for m, b in comparisons.baselines.items())
+            "Baselines: "
+            + ", ".join(f"{display_name(m)} → {display_name(b)}" for m, b in comparisons.baselines.items())
         )
     else:
         notes.append("Underlined: best mean. No model was tested against a baseline.")
@@ -277,5 +279,5 @@ def _incomplete(summaries: Mapping, full: int) -> list[str]:
         if summary.n < full:
             where = " ".join(show(value) for value in condition)
             diverged = f", {summary.diverged} diverged" if summary.diverged else ""
-            short.append(f"{written(model)} on {where} (n = {summary.n}{diverged})")
+            short.append(f"{display_name(model)} on {where} (n = {summary.n}{diverged})")
     return [f"Fewer runs: {'; '.join(short)}."] if short else []

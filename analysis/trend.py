@@ -12,12 +12,13 @@ import pandas as pd
 
 from lcat_analysis import figures, metrics
 from lcat_analysis.compare import ALPHA, Comparisons
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.labels import place_labels
-from lcat_analysis.models import default_baselines, model_order, written
 from lcat_analysis.published import published_degrees, published_results
 from lcat_analysis.select import Selection
+from lcat_analysis.table_order import model_order
 from lcat_analysis.tables import MISSING, Cell, Row, Table, signed
+from lcat_core.errors import ResultsError
+from lcat_core.models import default_baselines, display_name, with_gat_score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,23 +67,23 @@ def trend(comparisons: Comparisons, selection: Selection) -> Trend:
     """The trend in a sweep. Pairs that were refused and datasets of unknown degree are left out and named.
 
     Raises:
-        AnalysisError: nothing is left, or settings vary. One dataset under several settings is not several
+        ResultsError: nothing is left, or settings vary. One dataset under several settings is not several
             datasets: each would count as a point of its own and the interval come out far too narrow.
     """
     if selection.variants:
         keys = ", ".join(selection.variants)
         choose = " ".join(f"--over {key}" for key in selection.variants)
-        raise AnalysisError(
+        raise ResultsError(
             f"a trend needs one point a dataset, but the runs vary {keys}: select by validation with {choose}"
         )
     degrees = selection.runs.groupby("dataset")["avg_degree"].first().to_dict()
     left_out = [
-        f"{written(model)} − {written(baseline)}: {written(model)} has no finished run"
+        f"{display_name(model)} − {display_name(baseline)}: {display_name(model)} has no finished run"
         for model, baseline in comparisons.untested.items()
     ]
     rows = []
     for row in comparisons.table.to_dict("records"):
-        name = f"{written(row['model'])} − {written(row['baseline'])} on {row['dataset']}"
+        name = f"{display_name(row['model'])} − {display_name(row['baseline'])} on {row['dataset']}"
         if row["verdict"] == "refused":
             left_out.append(f"{name}: {row['note']}")
         elif not math.isfinite(degrees.get(row["dataset"], math.nan)):
@@ -139,10 +140,12 @@ def _fit_all(rows: list[dict], left_out: list[str], metric: str = "accuracy", al
     columns = ["dataset", "avg_degree", "model", "baseline", "difference", "ci_low", "ci_high"]
     points = pd.DataFrame(rows, columns=columns)
     if points.empty:
-        raise AnalysisError("no pair of models with known average degree: there is nothing to draw a trend through")
-    points["group"] = [f"{written(m.removesuffix('v2'))} − {written(b.removesuffix('v2'))}"
+        raise ResultsError("no pair of models with known average degree: there is nothing to draw a trend through")
+    points["group"] = [f"{display_name(with_gat_score(m))} − {display_name(with_gat_score(b))}"
                        for m, b in zip(points["model"], points["baseline"], strict=True)]  # fmt: skip
-    points["pair"] = [f"{written(m)} − {written(b)}" for m, b in zip(points["model"], points["baseline"], strict=True)]
+    points["pair"] = [
+        f"{display_name(m)} − {display_name(b)}" for m, b in zip(points["model"], points["baseline"], strict=True)
+    ]
     fits = {}
     for group, members in points.groupby("group", sort=False):
         for pair, own in members.groupby("pair", sort=False):

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from lcat_analysis.models import model_order, written
 from lcat_analysis.published import published_degrees, published_results
+from lcat_analysis.table_order import model_order
+from lcat_core.models import display_name
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
@@ -28,7 +29,7 @@ def accuracy_table(runs: pd.DataFrame) -> str:
     lines = [["model", *datasets], [":---", *["---:"] * len(datasets)]]
     for model in model_order(runs["model"].unique()):
         cells = (_cell(runs, published, model, dataset) for dataset in datasets)
-        lines.append([written(model), *cells])
+        lines.append([display_name(model), *cells])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

@@ -14,11 +14,11 @@ import pandas as pd
 from page_sections import earlier_section
 
 from lcat_analysis.load import load
-from lcat_analysis.models import written
 from lcat_analysis.paper import beside_paper, paper_table
 from lcat_analysis.render import render
 from lcat_analysis.select import select
 from lcat_analysis.tables import signed
+from lcat_core.models import display_name
 
 DOCS = Path(__file__).parent
 COLUMNS = ["dataset", "model", "split_seed", "seed", "best_epoch", "val.accuracy", "test.accuracy", "seconds"]
@@ -83,7 +83,7 @@ def validation_at_both_rates(at_other: pd.DataFrame) -> str:
     first = pd.read_csv(DOCS / "reproduction.csv").groupby(keys)["val.accuracy"].mean()
     other = at_other.groupby(keys)["val.accuracy"].mean()
     pairs = ", ".join(
-        f"{written(model)} on {dataset} {100 * value:.2f} against {100 * first[model, dataset]:.2f}"
+        f"{display_name(model)} on {dataset} {100 * value:.2f} against {100 * first[model, dataset]:.2f}"
         for (model, dataset), value in other.items()
     )
     return f"Mean validation accuracy at 0.005 against 0.01: {pairs}."
@@ -113,7 +113,7 @@ def agreement(cells: pd.DataFrame) -> str:
 
 def _differences(cells: pd.DataFrame, spread: pd.Series) -> str:
     return ", ".join(
-        f"{written(cell.model)} on {cell.dataset} ({signed(cell.difference, 2)} points"
+        f"{display_name(cell.model)} on {cell.dataset} ({signed(cell.difference, 2)} points"
         + (f"; over splits {spread[cell.Index]:.2f})" if np.isfinite(spread[cell.Index]) else "; one split)")
         for cell in cells.itertuples()
     )

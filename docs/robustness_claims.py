@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from lcat_analysis.lambdas import final_lambdas
-from lcat_analysis.models import written
 from lcat_analysis.paired import paired_test
 from lcat_analysis.select import Selection
+from lcat_core.models import display_name
 
 FEATURES, EDGES, HEADS, INIT = "noise.features", "noise.edges", "lcat.heads", "lcat.init"
 
@@ -205,20 +205,20 @@ def ablation_claims() -> Iterator[Claim]:
     for suffix in ("", "v2"):
         gat, lcat, bridge = f"gat{suffix}", f"lcat{suffix}", f"gcngat{suffix}"
         one, two = f"cat{suffix}_l1", f"cat{suffix}_l2"
-        table = f"ablation, {written(gat)} score"
+        table = f"ablation, {display_name(gat)} score"
         yield Claim(
-            f"{written(bridge)} lies between GCN and {written(gat)} (distance inside the two, negative outside).",
+            f"{display_name(bridge)} lies between GCN and {display_name(gat)} (distance inside the two, negative outside).",
             table,
             lambda r, a=gat, b=bridge: _inside(r.score(b), r.score("gcn"), r.score(a)),
         )
         yield Claim(
-            f"Learning λ1 alone is better than λ2 alone: {written(one)} against {written(two)}.",
+            f"Learning λ1 alone is better than λ2 alone: {display_name(one)} against {display_name(two)}.",
             table,
             lambda r, a=one, b=two: r.score(a) - r.score(b),
         )
         for alone in (one, two, bridge):
             yield Claim(
-                f"Learning both λ is better than one: {written(lcat)} against {written(alone)}.",
+                f"Learning both λ is better than one: {display_name(lcat)} against {display_name(alone)}.",
                 table,
                 lambda r, a=lcat, b=alone: r.score(a) - r.score(b),
             )

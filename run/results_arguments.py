@@ -65,11 +65,11 @@ def add_margin(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def reported_errors() -> Iterator[None]:
     """Errors of the analysis and of files, and a missing extra, as messages to the user."""
-    from lcat_analysis.errors import AnalysisError
+    from lcat_core.errors import ResultsError
 
     try:
         yield
-    except AnalysisError as error:
+    except ResultsError as error:
         raise UserError(str(error)) from error
     except BrokenPipeError:  # the reader has gone, which cli.py knows to be no fault
         raise
@@ -100,6 +100,8 @@ def load_and_select(args: argparse.Namespace) -> tuple[Results, Selection]:
 
     results = load(find_results(args.results))
     selection = select(results, args.metric, args.over)
+    for warning in results.warnings:
+        print(warning, file=sys.stderr)
     if len(results.problems):
         counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
         print(f"not all runs have a usable result: {counts} (`lcat report` names them)", file=sys.stderr)

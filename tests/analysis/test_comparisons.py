@@ -10,10 +10,10 @@ from scipy import stats
 
 from lcat_analysis.compare import compare
 from lcat_analysis.comparison_table import comparison_table
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.paired import paired_test
 from lcat_analysis.select import select
+from lcat_core.errors import ResultsError
 
 
 def sweep_with(tmp_path: Path, accuracies: dict[str, list[float | None]], **options):
@@ -201,7 +201,7 @@ def test_a_baseline_that_is_not_finished_is_not_replaced_by_another_variant(tmp_
 
 
 def test_a_missing_baseline_is_an_error_with_the_nearest_name(selection):
-    with pytest.raises(AnalysisError, match=r"the baseline of 'cat', 'gatt', has no finished run.*did you mean"):
+    with pytest.raises(ResultsError, match=r"the baseline of 'cat', 'gatt', has no finished run.*did you mean"):
         compare(selection, {"cat": "gatt"})
 
 
@@ -219,7 +219,7 @@ def test_without_a_declaration_the_papers_pairs_are_used(selection):
     ],
 )
 def test_bad_settings_are_refused(selection, options, message):
-    with pytest.raises(AnalysisError, match=message):
+    with pytest.raises(ResultsError, match=message):
         compare(selection, **options)
 
 

@@ -9,10 +9,10 @@ import pytest
 from fake_results import FakeSweep, write_sweep
 
 from lcat_analysis import curves, figures, lambdas, noise
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.select import select
 from lcat_analysis.trend import published_trend, trend_figure
+from lcat_core.errors import ResultsError
 
 MAGIC = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
 
@@ -33,7 +33,7 @@ def test_a_suffix_names_the_file_and_its_format(tmp_path, figure):
 
 
 def test_an_unknown_format_is_refused(tmp_path, figure):
-    with pytest.raises(AnalysisError, match=r"cannot write a.pgn: .*did you mean 'png'"):
+    with pytest.raises(ResultsError, match=r"cannot write a.pgn: .*did you mean 'png'"):
         figures.save(figure, tmp_path / "a.pgn", "trend")
 
 
@@ -99,7 +99,7 @@ def test_okabe_and_itos_colours_are_told_apart_by_the_common_colour_blindnesses(
         "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
         "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
     }
-    colours = [colour for colour, _ in figures.MODEL_LOOKS.values()]
+    colours = [colour for colour, _ in figures.KIND_LOOKS.values()]
     rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colours])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     for matrix in simulations.values():
@@ -128,7 +128,7 @@ def test_training_curves_are_means_over_the_chosen_runs(selection):
 def test_curves_without_histories_say_what_was_expected(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes={}, over=(), histories=False)
     selection = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(AnalysisError, match=r"expected test/stats.json"):
+    with pytest.raises(ResultsError, match=r"expected test/stats.json"):
         curves.curves_figure(selection)
 
 
@@ -163,9 +163,9 @@ def test_the_distribution_of_lambda_has_a_panel_a_dataset(selection):
 def test_models_without_lambda_are_an_error_for_its_figures(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes={}, over=(), histories=False)
     selection = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(AnalysisError, match=r"no chosen run learned λ"):
+    with pytest.raises(ResultsError, match=r"no chosen run learned λ"):
         lambdas.distribution_figure(selection)
-    with pytest.raises(AnalysisError, match=r"no run on Cora logged λ"):
+    with pytest.raises(ResultsError, match=r"no run on Cora logged λ"):
         lambdas.evolution_figure(selection, "Cora")
 
 
@@ -192,5 +192,5 @@ def test_the_noise_figure_has_a_panel_a_kind_of_noise(noisy):
 
 
 def test_no_noise_is_an_error(selection):
-    with pytest.raises(AnalysisError, match=r"no level of noise varies"):
+    with pytest.raises(ResultsError, match=r"no level of noise varies"):
         noise.noise_figure(selection)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.paired import detectable_effect, paired_test
+from lcat_core.errors import ResultsError
 
 # Student (1908), The probable error of a mean, Biometrika 6: sleep gained by ten patients with two drugs.
 SLEEP_1 = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -131,5 +131,5 @@ def test_no_input_gives_a_value_that_is_not_a_number(pairs):
     ],
 )
 def test_what_cannot_be_tested_is_refused(model, baseline, message):
-    with pytest.raises(AnalysisError, match=message):
+    with pytest.raises(ResultsError, match=message):
         paired_test(model, baseline)

@@ -37,22 +37,22 @@ def test_settings_that_differ_between_stock_runs_are_selected_over(tmp_path):
 
 def test_the_degree_of_a_known_dataset_is_filled_in(tmp_path):
     write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=1)
-    assert load(tmp_path).runs["avg_degree"].iloc[0] == 3.9
+    assert load(tmp_path).runs["avg_degree"].iloc[0] == pytest.approx(10556 / 2708)
 
 
-def test_the_means_that_graphgym_writes_beside_the_seeds_are_no_run(tmp_path):
+def test_the_means_that_graphgym_writes_beside_the_seeds_are_not_a_run(tmp_path):
     write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=2)
     shutil.copytree(tmp_path / "a" / "0", tmp_path / "a" / "agg")
     assert load(tmp_path).counts() == {"done": 2}
 
 
-def test_a_stock_configuration_that_is_not_yaml_makes_its_runs_broken(tmp_path):
+def test_a_stock_configuration_that_is_not_yaml_makes_its_runs_unreadable(tmp_path):
     write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=2)
     (tmp_path / "a" / "config.yaml").write_text("gnn: [")
-    assert load(tmp_path).counts() == {"done": 0, "broken": 2}
+    assert load(tmp_path).counts() == {"done": 0, "unreadable": 2}
 
 
 def test_an_unfinished_stock_seed_is_counted(tmp_path):
     write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=2)
     (tmp_path / "a" / "1" / "test" / "stats.json").unlink()
-    assert load(tmp_path).counts() == {"done": 1, "unfinished": 1}
+    assert load(tmp_path).counts() == {"done": 1, "missing": 1}

@@ -12,11 +12,11 @@ import pytest
 from fake_results import FakeSweep, write_sweep
 
 from lcat_analysis.compare import compare
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.render import FORMATS, render, to_html, to_latex, to_markdown, to_terminal
 from lcat_analysis.select import select
 from lcat_analysis.tables import Cell, Row, Summary, Table, arrange, performance_table, signed, summarise
+from lcat_core.errors import ResultsError
 
 HOSTILE = '<script>alert("x")</script>|&_$%{}\\`*[a](b)'
 
@@ -220,7 +220,7 @@ def test_colour_marks_better_bold_and_best_underlined():
 
 
 def test_an_unknown_format_is_refused_with_the_nearest_name(selection):
-    with pytest.raises(AnalysisError, match=r"unknown format 'latx': .*did you mean 'latex'"):
+    with pytest.raises(ResultsError, match=r"unknown format 'latx': .*did you mean 'latex'"):
         render(performance_table(selection), "latx")
 
 
