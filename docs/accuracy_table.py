@@ -1,4 +1,4 @@
-"""Fills the accuracy table of the README from docs/reproduction.csv and the paper's published means.
+"""Fill the accuracy table of the README from docs/reproduction.csv and the paper's published means.
 
 python docs/accuracy_table.py
 """
@@ -18,9 +18,9 @@ BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
 
 def accuracy_table(runs: pd.DataFrame) -> str:
-    """Models by datasets, in Markdown: our mean ± sd over seeds and splits (number of runs), below it the paper's mean.
+    """Return models × datasets in Markdown: our mean ± sd over seeds and splits (number of runs), and the paper's mean below.
 
-    Of a dataset, only the splits that all models have been run on count: columns then compare models, not splits.
+    Only splits on which all models of a dataset were run count, so that a column compares models, not splits.
     """
     runs = runs.groupby("dataset", group_keys=False)[list(runs.columns)].apply(_on_common_splits)
     published = published_results().query("experiment == 'real'").set_index(["name", "dataset"])["mean"]
@@ -47,7 +47,7 @@ def _cell(runs: pd.DataFrame, published: pd.Series, model: str, dataset: str) ->
 
 
 def fill(readme: str, table: str) -> str:
-    """The README with this table between its two comments."""
+    """Return the README with this table between its two comments."""
     return readme[: readme.index(BEGIN) + len(BEGIN)] + f"\n{table}\n" + readme[readme.index(END) :]
 
 
