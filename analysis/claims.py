@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from lcat_analysis.cells import signed
 from lcat_analysis.lambdas import final_lambdas
 from lcat_analysis.paired import paired_test
 from lcat_analysis.select import Selection
-from lcat_analysis.tables import signed
 
 FEATURES, EDGES, HEADS, INIT = "noise.features", "noise.edges", "lcat.heads", "lcat.init"
 ALPHA = 0.05

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lcat_analysis.history import read_stats
@@ -75,5 +76,5 @@ def read_graphgym_run(run_dir: Path) -> dict[str, Any] | None:
 
 def _best_epoch(val: pd.DataFrame, metric: str) -> int:
     name = metric if metric in val else first_metric(val.columns)
-    values = val[name]
-    return int(val["epoch"].loc[values.idxmin() if lower_is_better(name) else values.idxmax()])
+    values = val[name].to_numpy(float)
+    return int(val["epoch"].iloc[np.nanargmin(values) if lower_is_better(name) else np.nanargmax(values)])

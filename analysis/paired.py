@@ -1,13 +1,13 @@
-"""Two models on the same seeds: statistics of their paired differences, by scipy and statsmodels."""
+"""Two models on the same seeds: statistics of their paired differences, with scipy and statsmodels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from lcat_core.errors import ResultsError
@@ -20,20 +20,19 @@ class PairedTest:
     """Model minus baseline over ``n`` pairs, in the unit of the values.
 
     Attributes:
-        n: pairs.
-        difference: mean of the differences.
-        sd: their standard deviation (ddof 1).
-        t, p: two-sided paired t-test. See ``constant``.
-        ci_low, ci_high: confidence interval of the mean difference, at level 1 − α.
-        p_wilcoxon: Wilcoxon signed-rank test, exact for few pairs; 1 when every difference is zero.
-        effect_size: d_z = difference / sd (±inf when the sd is 0 and the difference is not).
-        detectable: the smallest true difference that this many pairs with this sd show with 80 % power;
-            None when the differences are constant and so say nothing of their spread.
-        p_equivalent: two one-sided t-tests against ±margin; small means: no further apart than the margin. Not
-            a number without a margin.
-        constant: all differences are equal. Then a t-test has no spread to work with (t = ±inf, p = 0
-            whatever the number of pairs), and ``p`` is the exact signed-rank p instead, 2^(1−n); so is
-            ``p_equivalent``, one-sided.
+        n: Number of pairs.
+        difference: Mean of the differences.
+        sd: Their standard deviation (ddof 1).
+        t, p: Two-sided paired t-test; but see ``constant``.
+        ci_low, ci_high: Confidence interval of the mean difference, at level 1 − α.
+        p_wilcoxon: Wilcoxon signed-rank test, exact for few pairs; 1 if every difference is zero.
+        effect_size: d_z = difference / sd (±inf if the sd is 0 and the difference is not).
+        detectable: The smallest true difference that so many pairs with this sd detect with 80 % power; None if all differences
+            are equal, because then their spread is unknown.
+        p_equivalent: Two one-sided t-tests against ±margin; a small value means that the difference is smaller than the margin.
+            NaN without a margin.
+        constant: All differences are equal. A t-test has no spread to work with then (t = ±inf, p = 0 for any number of pairs),
+            so ``p`` is the exact signed-rank p, 2^(1−n), instead; ``p_equivalent`` is its one-sided counterpart.
     """
 
     n: int
@@ -51,22 +50,21 @@ class PairedTest:
 
 
 def paired_test(
-    model: Sequence[float], baseline: Sequence[float], *, alpha: float = 0.05, margin: float | None = 0.5
+    model: npt.ArrayLike, baseline: npt.ArrayLike, *, alpha: float = 0.05, margin: float | None = 0.5
 ) -> PairedTest:
     """Compare two models run by run; ``model[i]`` and ``baseline[i]`` share their seed.
 
     Raises:
-        ResultsError: the lengths differ, there are fewer than two pairs, or a value is not finite.
+        ResultsError: The lengths differ, there are fewer than two pairs, or a value is not finite.
     """
     x, y = np.asarray(model, dtype=float), np.asarray(baseline, dtype=float)
     if x.shape != y.shape or x.ndim != 1:
-        raise ResultsError(f"a paired test needs equally many values, got {x.size} and {y.size}")
+        raise ResultsError(f"a paired test needs the same number of values of both models, got {x.size} and {y.size}")
     if x.size < 2:
         raise ResultsError(f"a paired test needs at least 2 pairs, got {x.size}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ResultsError("a paired test needs finite values, got NaN or infinity")
-    # Subtraction leaves noise near 1e-15; rounding it away lets equal differences be equal (ties, zeros,
-    # constancy).
+    # Subtraction leaves errors near 1e-15. Without them, equal differences are equal: ties, zeros, and constant differences.
     differences = np.round(x - y, 10)
     n = differences.size
     mean = float(differences.mean())
@@ -96,7 +94,7 @@ def _equivalence_p(differences: np.ndarray, margin: float | None) -> float:
     if margin is None:
         return math.nan
     if np.ptp(differences) == 0:
-        # One-sided exact signed-rank tests against ±margin: all differences lie on the same side of both.
+        # One-sided exact signed-rank tests against ±margin: all differences are on the same side of both.
         return 0.5**differences.size if abs(differences[0]) < margin else 1.0
     from statsmodels.stats.weightstats import DescrStatsW
 
@@ -104,14 +102,14 @@ def _equivalence_p(differences: np.ndarray, margin: float | None) -> float:
 
 
 def _signed_rank_p(differences: np.ndarray) -> float:
-    """Wilcoxon's p: zeros are dropped; exact, with ties too, as long as all signs can be enumerated."""
+    """Return Wilcoxon's p without zeros; exact, even with ties, as long as all signs can be enumerated."""
     nonzero = differences[differences != 0]
     if nonzero.size == 0:
         return 1.0
     ranks = stats.rankdata(np.abs(nonzero))
     if nonzero.size > 13 or len(set(ranks)) == nonzero.size:
         return float(stats.wilcoxon(nonzero).pvalue)
-    # The same that stats.wilcoxon does with ties, a hundred times faster.
+    # What stats.wilcoxon computes with ties, but a hundred times faster.
     return float(
         stats.permutation_test(
             (nonzero,),
@@ -143,7 +141,7 @@ def _constant(n: int, difference: float, p_wilcoxon: float, p_equivalent: float)
 
 @lru_cache(maxsize=256)
 def detectable_effect(n: int, alpha: float = 0.05, power: float = POWER) -> float:
-    """The smallest effect size d_z that a two-sided paired t-test over ``n`` pairs finds with this power."""
+    """Return the smallest effect size d_z that a two-sided paired t-test over ``n`` pairs detects with this power."""
     from statsmodels.stats.power import TTestPower
 
     return float(TTestPower().solve_power(effect_size=None, nobs=n, alpha=alpha, power=power))

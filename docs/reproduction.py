@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from page_sections import earlier_section
 
+from lcat_analysis.cells import signed
 from lcat_analysis.load import load
 from lcat_analysis.paper import beside_paper, paper_table
 from lcat_analysis.render import render
 from lcat_analysis.select import select
-from lcat_analysis.tables import signed
 from lcat_core.models import display_name
 
 DOCS = Path(__file__).parent

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from lcat_run.errors import UserError, nearest
 
 if TYPE_CHECKING:
+    from lcat_analysis.cells import Table
     from lcat_analysis.compare import Comparisons
     from lcat_analysis.load import Results
     from lcat_analysis.select import Selection
-    from lcat_analysis.tables import Table
 
 RESULTS_ROOT = Path("results")
 TABLE_FORMATS = ("terminal", "markdown", "latex", "csv", "html")

@@ -95,7 +95,7 @@ def test_the_report_goes_beside_the_results_or_where_asked(tmp_path, capsys):
         (["report", "empty"], "no runs in empty: expected"),
         (["compare", "real", "--baseline", "cat=gatt"], "the baseline of 'cat', 'gatt', has no finished run"),
         (["compare", "real", "--baseline", "cat"], "--baseline expects MODEL=BASELINE"),
-        (["compare", "real", "--alpha", "2"], "alpha must lie between 0 and 1"),
+        (["compare", "real", "--alpha", "2"], "alpha must be between 0 and 1"),
         (["table", "real", "-o", "t.doc"], "cannot tell the format of t.doc"),
         (["table", "real", "-o", "file/t.md"], "file: File exists"),
         (["report", "real", "-o", "file/r.html"], "file: File exists"),

@@ -93,7 +93,7 @@ def test_a_name_that_would_leave_no_room_is_cut():
     assert figures.plain("x" * 100) == "x" * 27 + "…"
 
 
-def test_okabe_and_itos_colours_are_told_apart_by_the_common_colour_blindnesses():
+def test_okabe_and_itos_colours_are_distinguished_by_the_common_colour_blindnesses():
     """Simulated after Machado et al. (2009), severity 1."""
     simulations = {
         "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
@@ -150,12 +150,12 @@ def test_lambdas_per_head_are_averaged(selection):
     assert (row["lambda1"], row["lambda2"]) == pytest.approx((0.3, 0.6))
 
 
-def test_the_evolution_of_lambda_has_a_panel_a_layer(selection):
+def test_the_evolution_of_lambda_has_one_panel_per_layer(selection):
     figure = lambdas.evolution_figure(selection, "Cora")
     assert [ax.get_title() for ax in figure.axes] == ["layer 1", "layer 2", "layer 3", "layer 4"]
 
 
-def test_the_distribution_of_lambda_has_a_panel_a_dataset(selection):
+def test_the_distribution_of_lambda_has_one_panel_per_dataset(selection):
     figure = lambdas.distribution_figure(selection)
     assert [ax.get_title() for ax in figure.axes][:2] == ["L-CAT, AmazonPhoto", "L-CAT, GitHub"]
 
@@ -184,7 +184,7 @@ def test_noise_pools_heads_and_holds_the_other_noise_at_its_lowest(noisy):
     assert (row["mean"], row["n"]) == (pytest.approx(own.mean()), 4)
 
 
-def test_the_noise_figure_has_a_panel_a_kind_of_noise(noisy):
+def test_the_noise_figure_has_one_panel_per_kind_of_noise(noisy):
     assert [ax.get_xlabel() for ax in noise.noise_figure(noisy).axes] == [
         "lcat.feature_noise",
         "lcat.edge_noise",

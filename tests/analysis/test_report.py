@@ -78,7 +78,7 @@ def test_failures_are_listed_with_their_errors(tmp_path):
     folder = write_sweep(tmp_path, FakeSweep(models=("gat", "cat"), datasets=("Cora",), seeds=3, axes={}, over=()))
     fail_run(sorted((folder / "runs").iterdir())[0], "ValueError: no such thing")
     text = Page(render_report(load(folder))).text
-    assert "5 runs are finished of 6 that the grid asks for." in text
+    assert "5 runs are finished of 6 in the grid." in text
     assert "ValueError: no such thing" in text
     assert "CAT lacks seed 0" in text
 

@@ -89,7 +89,7 @@ def test_nothing_to_fit_is_an_error(comparisons, selection):
     import dataclasses
 
     empty = dataclasses.replace(comparisons, table=comparisons.table.iloc[:0])
-    with pytest.raises(ResultsError, match=r"nothing to draw a trend through"):
+    with pytest.raises(ResultsError, match=r"there is no trend to fit"):
         trend(empty, selection)
 
 
@@ -130,7 +130,9 @@ def test_intervals_are_at_the_level_of_the_tests(results, selection):
 def test_settings_that_vary_are_refused_instead_of_counting_a_dataset_several_times(tmp_path):
     sweep = FakeSweep(models=("gat", "cat"), seeds=3, axes={"lcat.heads": [1, 8]}, over=(), histories=False)
     selection = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(ResultsError, match=r"one point a dataset, but the runs vary lcat.heads: .* --over lcat.heads"):
+    with pytest.raises(
+        ResultsError, match=r"one point per dataset, but the runs vary lcat.heads: .* --over lcat.heads"
+    ):
         trend(compare(selection), selection)
 
 
