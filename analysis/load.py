@@ -20,7 +20,17 @@ from lcat_analysis.run_config import experiment_settings, read_config
 from lcat_analysis.sweep_folder import Sweep, find_sweeps, merge_grids
 from lcat_core.datasets import SIZES
 from lcat_core.errors import ResultsError
-from lcat_core.run_folder import CONFIG, RESULT, RunState, State, load_result, unfinished_state, why_unusable
+from lcat_core.run_folder import (
+    CONFIG,
+    RESULT,
+    SPLITS,
+    RunResult,
+    RunState,
+    State,
+    load_result,
+    unfinished_state,
+    why_unusable,
+)
 
 FIXED_COLUMNS = (
     "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed",
@@ -182,9 +192,33 @@ def _result_row(run_dir: Path) -> dict[str, Any]:
         "lambdas": result.lambdas,
         "extra": result.extra,
         "path": str(run_dir),
-        "metrics": dict(result.metrics),
+        "metrics": {**result.metrics, **_exact_accuracies(result, run_dir / RESULT)},
         "params": dict(result.params) or _own_settings(run_dir),
     }
+
+
+def _exact_accuracies(result: RunResult, path: Path) -> dict[str, float]:
+    """Return the accuracies as ratios of counts, if the run recorded them: metrics themselves are in single precision.
+
+    Raises:
+        ResultsError: The counts are invalid, or do not give the recorded accuracy.
+    """
+    counts = result.document.get("counts") or {}
+    accuracies = {}
+    for split in SPLITS:
+        if f"{split}.accuracy" not in result.metrics or split not in counts:
+            continue
+        try:
+            correct, total = (int(counts[split][name]) for name in ("correct", "total"))
+            accuracies[f"{split}.accuracy"] = correct / total
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise ResultsError(
+                f"{path}: `counts.{split}` must have whole numbers `correct` and `total`, got {counts[split]!r:.80}"
+            ) from error
+        recorded = result.metrics[f"{split}.accuracy"]
+        if math.isfinite(recorded) and abs(correct / total - recorded) > 1e-6:
+            raise ResultsError(f"{path}: `counts.{split}` is {correct} of {total}, but {split}.accuracy is {recorded}")
+    return accuracies
 
 
 def _own_settings(run_dir: Path) -> dict[str, Any]:

@@ -108,6 +108,41 @@ def test_a_run_whose_metric_is_not_a_number_is_listed_as_diverged_and_kept(tmp_p
     assert math.isnan(results.runs.set_index("run_id").loc[result["run_id"], "test.accuracy"])
 
 
+def change_first_result(folder: Path, **changes) -> str:
+    """Change fields of one result; returns the name of its run."""
+    run_dir = sorted((folder / "runs").iterdir())[0]
+    path = run_dir / "result.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    return run_dir.name
+
+
+def test_counts_give_the_exact_accuracy(tmp_path):
+    folder = write_sweep(tmp_path, SMALL)
+    counts = {"test": {"correct": 351, "total": 407}, "val": {"correct": 1, "total": 3}}
+    name = change_first_result(
+        folder, test={"accuracy": 0.8624078631401062}, val={"accuracy": 0.3333333432674408}, counts=counts
+    )
+    row = load(folder).runs.set_index("run_id").loc[name]
+    assert (row["test.accuracy"], row["val.accuracy"]) == (351 / 407, 1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ({"correct": 3}, "`counts.test` must have whole numbers `correct` and `total`"),
+        ({"correct": 3, "total": 0}, "`counts.test` must have whole numbers"),
+        ([3, 4], "`counts.test` must have whole numbers"),
+        ({"correct": 3, "total": 4}, "`counts.test` is 3 of 4, but test.accuracy is 0.5"),
+    ],
+)
+def test_counts_that_contradict_the_metrics_are_named(tmp_path, counts, message):
+    folder = write_sweep(tmp_path, SMALL)
+    change_first_result(folder, test={"accuracy": 0.5}, counts={"test": counts})
+    results = load(folder)
+    assert results.counts() == {"done": 5, "unreadable": 1}
+    assert message in results.problems["detail"].iloc[0]
+
+
 def test_a_folder_of_sweeps_is_read_as_one(tmp_path):
     write_sweep(tmp_path, SMALL)
     write_sweep(tmp_path, FakeSweep(name="more", models=("gat",), datasets=("GitHub",), seeds=2, axes={}, over=()))
