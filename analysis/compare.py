@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lcat_analysis.metrics import lower_is_better
+from lcat_analysis.metrics import Measure
 from lcat_analysis.paired import PairedTest, paired_test
 from lcat_analysis.select import Condition, Selection
 from lcat_core.errors import ResultsError, did_you_mean, unknown_name
@@ -27,7 +27,7 @@ VERDICTS = ("better", "worse", "equivalent", "undetermined", "refused")
 FAMILIES = ("all", "dataset", "model")
 UNITS = ("run", "split")
 ALPHA = 0.05
-MARGIN = 0.5  # points; there is no sensible default for a loss
+MARGIN = 0.5  # points; there is no sensible default for other units
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Comparisons:
     table: pd.DataFrame
     baselines: dict[str, str]
     variants: list[str]
-    metric: str
+    measure: Measure
     alpha: float
     margin: float | None
     family: str
@@ -69,7 +69,7 @@ class Comparisons:
         for row in self.tested.to_dict("records"):
             if row[column] < self.alpha:
                 key = (row["model"], row["dataset"], *(row[key] for key in self.variants))
-                found[key] = "better" if (row["difference"] > 0) != lower_is_better(self.metric) else "worse"
+                found[key] = "better" if self.measure.sign * row["difference"] > 0 else "worse"
         return found
 
 
@@ -93,7 +93,7 @@ def compare(
     Args:
         baselines: model → baseline, as in the grid's ``compare``; by default the paper's pairs.
         alpha: Level of the tests, of the intervals (1 − α) and of the verdict.
-        margin: Smaller differences count as equivalent; by default 0.5 points, and none for a loss.
+        margin: Smaller differences count as equivalent; by default 0.5 points, and none for metrics without a unit, such as a loss.
         family: The tests that Holm's correction covers: ``all``, or those of one ``dataset`` or one ``model``.
         unit: What is paired: each ``run``, or the mean of each ``split`` over its seeds. Pairs that share a split are not
             independent evidence about other splits.
@@ -102,7 +102,7 @@ def compare(
     if not 0 < alpha < 1:
         raise ResultsError(f"alpha must be between 0 and 1, got {alpha}")
     if margin is None:
-        margin = None if lower_is_better(selection.metric) else MARGIN
+        margin = MARGIN if selection.measure.unit else None
     elif not margin > 0:
         raise ResultsError(f"the margin must be positive, got {margin}")
     for name, value, known in (("family", family, FAMILIES), ("unit", unit, UNITS)):
@@ -121,9 +121,9 @@ def compare(
     ]
     columns = ["model", "baseline", "dataset", *selection.variants, *NUMBERS, "p_holm", "verdict", "note"]
     table = pd.DataFrame(rows, columns=columns)
-    table = _decide(_adjust(table, family), selection.metric, alpha, margin)
+    table = _decide(_adjust(table, family), selection.measure, alpha, margin)
     splits = int(selection.runs.groupby("dataset")["split_seed"].nunique().max())
-    return Comparisons(table, pairs, selection.variants, selection.metric, alpha, margin, family, unit, splits)
+    return Comparisons(table, pairs, selection.variants, selection.measure, alpha, margin, family, unit, splits)
 
 
 NUMBERS = (
@@ -240,14 +240,13 @@ def _adjust(table: pd.DataFrame, family: str) -> pd.DataFrame:
     return table
 
 
-def _decide(table: pd.DataFrame, metric: str, alpha: float, margin: float | None) -> pd.DataFrame:
-    sign = -1 if lower_is_better(metric) else 1
+def _decide(table: pd.DataFrame, measure: Measure, alpha: float, margin: float | None) -> pd.DataFrame:
     tested = table["verdict"] != "refused"
     decided = tested & (table["p_holm"] < alpha)
     equivalent = tested & (table["p_equivalent"] < alpha)
     table.loc[tested, "verdict"] = "undetermined"
     table.loc[equivalent, "verdict"] = "equivalent"
-    table.loc[decided, "verdict"] = np.where(sign * table.loc[decided, "difference"] > 0, "better", "worse")
+    table.loc[decided, "verdict"] = np.where(measure.sign * table.loc[decided, "difference"] > 0, "better", "worse")
     small = decided & equivalent & (table["note"] == "")
     table.loc[small, "note"] = f"though within ±{margin:g}" if margin is not None else ""
     return table

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from lcat_analysis import metrics
 from lcat_analysis.cells import (
     MISSING,
     Cell,
@@ -31,18 +30,17 @@ def comparison_table(comparisons: Comparisons) -> Table:
     has_notes = bool(comparisons.tested["note"].any())
     interval = f"{100 * (1 - comparisons.alpha):g} % CI"
     columns = [*_NUMBERS_BEFORE_CI, interval, *_NUMBERS_AFTER_CI, *(["Note"] if has_notes else [])]
-    digits = 2 if metrics.unit(comparisons.metric) else 4  # two of a per cent, four of a loss
     rows = []
     previous = None
     for record in comparisons.table.to_dict("records"):
         pair = pair_name(record["model"], record["baseline"])
         labels = (pair, *(show(record[key]) for key in ("dataset", *comparisons.variants)))
-        cells = [Cell(record["verdict"], _mark(record)), *_numbers(record, digits)]
+        cells = [Cell(record["verdict"], _mark(record)), *_numbers(record, comparisons.measure.digits)]
         cells += [Cell(record["note"])] if has_notes else []
         rows.append(Row(labels, cells, previous not in (None, pair)))
         previous = pair
     return Table(
-        f"Paired comparisons, test {metrics.label(comparisons.metric)}",
+        f"Paired comparisons, test {comparisons.measure.title}",
         ["Pair", "Dataset", *map(key_name, comparisons.variants)],
         columns,
         rows,
@@ -55,7 +53,7 @@ def comparison_table(comparisons: Comparisons) -> Table:
 def footer(comparisons: Comparisons) -> list[str]:
     """Explain the columns, and name the pairs that could not be tested."""
     alpha, margin = comparisons.alpha, comparisons.margin
-    unit = metrics.unit(comparisons.metric)
+    unit = comparisons.measure.unit
     in_unit = f", in {unit}" if unit else ""
     pairs = "runs of the same split and seed" if comparisons.unit == "run" else "means of the same split over its seeds"
     equivalent = ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lcat_analysis import figures, metrics
+from lcat_analysis import figures
 from lcat_analysis.errors import NotRecorded
 from lcat_analysis.history import read_history
 from lcat_analysis.select import Selection
@@ -32,7 +32,7 @@ def training_curves(selection: Selection, dataset: str, split: str = "test") -> 
         raise ResultsError(unknown_name("split", split, SPLITS))
     runs = selection.runs[selection.runs["dataset"] == dataset]
     tables = []
-    metric = selection.metric_of(dataset)
+    metric = selection.measure_of(dataset).name
     for model, own in runs.groupby("model", sort=False):
         histories = [read_history(path, split) for path in own["path"]]
         histories = [h[["epoch", metric]] for h in histories if {"epoch", metric} <= set(h)]
@@ -43,7 +43,7 @@ def training_curves(selection: Selection, dataset: str, split: str = "test") -> 
         table = table[table["size"] == table["size"].max()]
         kept = np.unique(np.linspace(0, len(table) - 1, MAX_POINTS).astype(int))
         table = table.iloc[kept].rename(columns={"std": "sd", "size": "n"}).reset_index()
-        factor = metrics.scale(selection.metric)
+        factor = selection.measure_of(dataset).factor
         tables.append(table.assign(model=model, mean=table["mean"] * factor, sd=table["sd"] * factor))
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
@@ -65,10 +65,10 @@ def curves_figure(
         figure, axes = figures.new_panels(len(found), 3, 2.0, 0.5)
         for ax, (dataset, table) in zip(axes, found.items(), strict=True):
             _draw(ax, table, shown)
-            other = selection.other_metrics.get(dataset)
-            ax.set_title(figures.plain(dataset if other is None else f"{dataset}: {metrics.label(other)}"))
+            other = selection.other_measures.get(dataset)
+            ax.set_title(figures.plain(dataset if other is None else f"{dataset}: {other.title}"))
         figure.supxlabel("epoch", fontsize=8)
-        figure.supylabel(f"{split} {metrics.label(selection.metric)}", fontsize=8)
+        figure.supylabel(f"{split} {selection.measure.title}", fontsize=8)
         figures.legend_above(figure, axes[0], handlelength=1.8)
     return figure
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from typing import Any
 import pandas as pd
 
 from lcat_analysis.graphgym import read_graphgym_run
+from lcat_analysis.metrics import declared_fields
 from lcat_analysis.run_config import experiment_settings, read_config
 from lcat_analysis.sweep_folder import Sweep, find_sweeps, merge_grids
 from lcat_core.datasets import SIZES
 from lcat_core.errors import ResultsError
+from lcat_core.metrics import METRICS, recorded_metrics
 from lcat_core.run_folder import (
     CONFIG,
     RESULT,
@@ -34,7 +36,7 @@ from lcat_core.run_folder import (
 
 FIXED_COLUMNS = (
     "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed",
-    "best_epoch", "test_epoch", "seconds", "lambdas", "extra", "path",
+    "best_epoch", "test_epoch", "epoch_by", "seconds", "lambdas", "extra", "path",
 )  # fmt: skip
 PROBLEM_COLUMNS = ("sweep", "run_id", "state", "exclusion", "detail", "path")
 
@@ -60,12 +62,14 @@ class Results:
             it is in ``runs`` as well; its metric is NaN.
         sweeps: The folders that were read.
         param_keys: The columns of ``runs`` that are hyperparameters.
+        recorded_metrics: Direction, scale and label of metrics that runs describe themselves.
     """
 
     runs: pd.DataFrame
     problems: pd.DataFrame
     sweeps: list[Sweep]
     param_keys: list[str]
+    recorded_metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -80,6 +84,15 @@ class Results:
     def metrics(self) -> list[str]:
         """Names of the test metrics, without ``test.``."""
         return [column.removeprefix("test.") for column in self.runs.columns if column.startswith("test.")]
+
+    @property
+    def declared_metrics(self) -> dict[str, dict[str, Any]]:
+        """What runs and grids say about metrics (see `find_measure`); a grid takes precedence."""
+        return self.recorded_metrics | self.grid["metrics"]
+
+    def is_described(self, metric: str) -> bool:
+        """Whether the direction of a metric is known."""
+        return metric in METRICS or "higher_is_better" in self.declared_metrics.get(metric, {})
 
     @property
     def warnings(self) -> list[str]:
@@ -188,13 +201,23 @@ def _result_row(run_dir: Path) -> dict[str, Any]:
         "split_seed": result.split_seed,
         "best_epoch": result.best_epoch,
         "test_epoch": result.best_epoch,
+        "epoch_by": _epoch_by(result),
         "seconds": math.nan if result.seconds is None else result.seconds,
         "lambdas": result.lambdas,
         "extra": result.extra,
         "path": str(run_dir),
+        "recorded_metrics": declared_fields(recorded_metrics(result.document)),
         "metrics": {**result.metrics, **_exact_accuracies(result, run_dir / RESULT)},
         "params": dict(result.params) or _own_settings(run_dir),
     }
+
+
+def _epoch_by(result: RunResult) -> str | None:
+    """Return the validation metric that chose the epoch: ``metric_best``, which is accuracy by default, or ROC-AUC without it."""
+    name = result.settings.get("metric_best", "auto")
+    if name == "auto":
+        name = "accuracy" if "val.accuracy" in result.metrics else "rocauc"
+    return f"val.{name}" if f"val.{name}" in result.metrics else None
 
 
 def _exact_accuracies(result: RunResult, path: Path) -> dict[str, float]:
@@ -242,6 +265,9 @@ def _problem(
 
 
 def _assemble(sweeps: list[Sweep], rows: list[dict[str, Any]], problems: list[dict[str, str]]) -> Results:
+    described: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        described |= row.pop("recorded_metrics", {})
     metrics = pd.DataFrame([row.pop("metrics") for row in rows])
     params = pd.DataFrame([{k: _groupable(v) for k, v in row.pop("params").items()} for row in rows])
     params = params.drop(columns=[key for key in params if key in FIXED_COLUMNS or key in metrics])
@@ -255,7 +281,7 @@ def _assemble(sweeps: list[Sweep], rows: list[dict[str, Any]], problems: list[di
         where = " and ".join(sorted(twice.loc[twice["run_id"] == first, "path"]))
         raise ResultsError(f"the same run, {first}, is in two folders: {where}; give only one of their sweeps")
     table = pd.DataFrame(problems, columns=list(PROBLEM_COLUMNS))
-    return Results(runs, table, sweeps, list(params.columns))
+    return Results(runs, table, sweeps, list(params.columns), described)
 
 
 def _groupable(value: Any) -> Any:

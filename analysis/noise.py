@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from lcat_analysis import figures, metrics
+from lcat_analysis import figures
 from lcat_analysis.select import Selection
 from lcat_core.errors import ResultsError
 from lcat_core.models import display_name
@@ -57,6 +57,6 @@ def noise_figure(selection: Selection) -> Figure:
                 ax.plot(level, own["mean"], label=figures.plain(display_name(model)), **style)
             ax.set_xlabel(figures.plain(LABELS.get(key, key)))
             ax.set_title(figures.plain(dataset))
-            ax.set_ylabel(f"test {metrics.label(selection.metric_of(dataset))}")
+            ax.set_ylabel(f"test {selection.measure_of(dataset).title}")
         figures.legend_above(figure, axes[0])
     return figure

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from lcat_analysis import figures, metrics
+from lcat_analysis import figures
 from lcat_analysis.cells import Cell, Row, Table, key_name, mean_sd_cell, number_cell, show, signed, signed_cell
+from lcat_analysis.metrics import Measure
 from lcat_analysis.noise import noise_keys
 from lcat_analysis.published import published_degrees, published_results
 from lcat_analysis.run_config import configured_value
@@ -18,6 +19,7 @@ from lcat_analysis.select import NOT_SET, Condition, Selection
 from lcat_analysis.table_order import model_order
 from lcat_analysis.tables import Summary, arrange
 from lcat_core.errors import ResultsError, unknown_name
+from lcat_core.metrics import METRICS
 from lcat_core.models import default_baselines, display_name
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 # column of the published table → our hyperparameter
 FIELDS = {"heads": "lcat.heads", "init": "lcat.init", "weights": "lcat.score_weights"}
-METRICS = {"accuracy": "accuracy", "auc": "rocauc", "rocauc": "rocauc"}
+PRINTED_METRICS = {"accuracy": "accuracy", "auc": "rocauc", "rocauc": "rocauc"}
 # Several tables have the same cell. The ablation tables have sample deviations, as ours do; the table of initialisations repeats
 # them with population deviations, and prints CATv2's number for CAT with one head.
 TABLE_ORDER = ("real", "pna", "gcnii", "ogb-heads", "ablation", "init", "ogb")
@@ -44,7 +46,7 @@ def beside_paper(selection: Selection) -> pd.DataFrame:
             if values.empty or _is_noisy(selection, condition):
                 continue
             settings = _settings(selection, model, condition)
-            found = find_published(model, str(condition[0]), selection.metric_of(condition[0]), settings)
+            found = find_published(model, str(condition[0]), selection.measure_of(condition[0]).name, settings)
             if found is None:
                 continue
             by_split = values.groupby("split_seed")
@@ -75,7 +77,9 @@ def find_published(model: str, dataset: str, metric: str, settings: dict[str, st
     counts. If rows with different settings remain because ours are unknown, the answer is None.
     """
     table = published_results()
-    rows = table[(table["name"] == model) & (table["dataset"] == dataset) & (table["metric"] == METRICS.get(metric))]
+    rows = table[
+        (table["name"] == model) & (table["dataset"] == dataset) & (table["metric"] == PRINTED_METRICS.get(metric))
+    ]
     for column in FIELDS:
         if column in settings:
             rows = rows[rows[column].isin((settings[column], ""))]
@@ -115,19 +119,23 @@ def published_table(*tables: str) -> Table:
     }
     metric = cells["metric"].iloc[0]
     others = cells.loc[cells["metric"] != metric, ["dataset", "metric"]].drop_duplicates().to_dict("records")
-    notes = [f"On {row['dataset']}: {metrics.label(row['metric'])}." for row in others]
+    notes = [f"On {row['dataset']}: {_measure(row['metric']).title}." for row in others]
     return arrange(
         summaries,
         models,
         conditions,
         variants=variants,
-        metric=metric,
+        measure=_measure(metric),
         degrees=published_degrees(),
         baselines=default_baselines(models),
         averages={row["name"]: _published_summary(row) for row in averages.to_dict("records")} or None,
         notes=[f"As published, over {cells['runs'].iloc[0]} runs.", *notes],
-        title=f"Test {metrics.label(metric)}",
+        title=f"Test {_measure(metric).title}",
     )
+
+
+def _measure(metric: str) -> Measure:
+    return Measure.from_row(METRICS[metric])
 
 
 def _published_summary(row: Mapping[Hashable, Any]) -> Summary:

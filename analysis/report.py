@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from lcat_analysis.compare import Comparisons, compare
 from lcat_analysis.load import Results
@@ -22,26 +23,29 @@ from lcat_analysis.select import Selection, select
 def write_report(
     results: Results,
     target: Path,
-    *,
-    metric: str | None = None,
-    over: Sequence[str] | None = None,
-    margin: float | None = None,
+    **options: Any,
 ) -> Path:
     """Write the report to the file ``target`` and return it; options as for `render_report`."""
-    html = render_report(results, metric=metric, over=over, margin=margin)
+    html = render_report(results, **options)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(html, encoding="utf-8")
     return target
 
 
 def render_report(
-    results: Results, *, metric: str | None = None, over: Sequence[str] | None = None, margin: float | None = None
+    results: Results,
+    *,
+    metric: str | None = None,
+    over: Sequence[str] | None = None,
+    higher_is_better: bool | None = None,
+    scale: str | None = None,
+    margin: float | None = None,
 ) -> str:
-    """Return the report as HTML; ``metric`` and ``over`` as for `select`, ``margin`` as for `compare`."""
+    """Return the report as HTML; ``margin`` as for `compare`, everything else as for `select`."""
     import jinja2
     from markupsafe import Markup
 
-    selection = select(results, metric, over)
+    selection = select(results, metric, over, higher_is_better=higher_is_better, scale=scale)
     comparisons = compare(selection, results.grid["compare"], margin=margin, strict=False)
     sections = report_sections(results, selection, comparisons)
     for section in sections:

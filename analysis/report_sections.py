@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from lcat_analysis import csbm, curves, figures, lambdas, metrics, noise, paper
-from lcat_analysis.cells import Cell, Row, Table, show
+from lcat_analysis import csbm, curves, figures, lambdas, noise, paper
+from lcat_analysis.cells import Cell, Row, Table, number_cell, show
 from lcat_analysis.compare import VERDICTS, Comparisons
 from lcat_analysis.comparison_table import comparison_table
 from lcat_analysis.errors import NotRecorded
@@ -159,8 +159,7 @@ def _curves_section(selection: Selection) -> Section | None:
     except ResultsError as error:
         return Section("curves", "Training curves", f"Left out: {error}")
     pooled = f", all values of {', '.join(selection.variants)} pooled" if selection.variants else ""
-    name = metrics.label(selection.metric)
-    caption = f"Test {name} by epoch: mean ± one standard deviation over the chosen runs{pooled}."
+    caption = f"Test {selection.measure.title} by epoch: mean ± one standard deviation over the chosen runs{pooled}."
     return Section("curves", "Training curves", blocks=[_figure(figure, "curves", caption)])
 
 
@@ -214,8 +213,7 @@ def _choices_table(selection: Selection) -> Table:
     rows = []
     for record in selection.choices[selection.choices["chosen"]].to_dict("records"):
         values = [Cell(show(record[key])) for key in ("dataset", *selection.variants, *selection.over)]
-        factor = metrics.scale(selection.by)
-        mean = Cell(f"{record['val_mean'] * factor:.2f}", sort=record["val_mean"])
+        mean = number_cell(record["val_mean"] * selection.by_measure.factor)
         rows.append(Row((display_name(record["model"]),), [*values, mean, Cell(str(record["n"]), sort=record["n"])]))
     words = ["Dataset", *selection.variants, *selection.over]
     columns = [*words, f"Mean {selection.by}", "n"]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from lcat_analysis.load import Results
-from lcat_analysis.metrics import check_metric, first_metric, lower_is_better, scale
+from lcat_analysis.metrics import Measure, check_metric, find_measure, first_metric
 from lcat_analysis.table_order import model_order
 from lcat_core.errors import ResultsError, did_you_mean
 
@@ -18,7 +18,7 @@ from lcat_core.errors import ResultsError, did_you_mean
 Condition = tuple[Any, ...]
 
 # Repetitions of one experiment, never another configuration.
-REPEATED = ("seed", "dataset.split_seed")
+REPEATED = ("seed", "dataset.split_seed", "dataset.split_index")
 #: Stands for a hyperparameter that a run does not set.
 NOT_SET = "–"
 
@@ -31,8 +31,9 @@ class Selection:
         runs: The rows of ``Results.runs`` that belong to the chosen configurations, with a column ``value``: the test metric,
             in per cent if it is a fraction.
         choices: One row per configuration that competed: mean validation metric, number of runs, and which one won.
-        metric: Name of the metric, without its split.
-        by: The validation column that decided.
+        measure: The metric.
+        by: The validation column that decided, such as ``val.accuracy``.
+        by_measure: Its metric.
         over: The hyperparameters that were chosen by validation.
         variants: The other hyperparameters that differ within a model and a dataset (heads, initialisation, noise…).
         models: In the order of tables.
@@ -40,13 +41,14 @@ class Selection:
         match: Hyperparameters that a model and its baseline must share.
         axes: The axes of the grid, for the order of their values.
         varied: For each model, the variants of which it has, or should have, several values.
-        other_metrics: The metric of each dataset that does not have ``metric`` (ogbn-proteins has no accuracy).
+        other_measures: The metric of each dataset that does not have ``measure`` (ogbn-proteins has no accuracy).
     """
 
     runs: pd.DataFrame
     choices: pd.DataFrame
-    metric: str
+    measure: Measure
     by: str
+    by_measure: Measure
     over: list[str]
     variants: list[str]
     models: list[str]
@@ -54,11 +56,16 @@ class Selection:
     match: list[str]
     axes: dict[str, list[Any]]
     varied: dict[str, set[str]]
-    other_metrics: dict[str, str] = field(default_factory=dict)
+    other_measures: dict[str, Measure] = field(default_factory=dict)
 
-    def metric_of(self, dataset: str) -> str:
+    @property
+    def metric(self) -> str:
+        """Name of the metric, without its split."""
+        return self.measure.name
+
+    def measure_of(self, dataset: str) -> Measure:
         """Return the metric of a dataset."""
-        return self.other_metrics.get(dataset, self.metric)
+        return self.other_measures.get(dataset, self.measure)
 
     @cached_property
     def degrees(self) -> dict[str, float]:
@@ -99,7 +106,14 @@ class Selection:
         return dict(zip(self.variants, condition[1:], strict=True))
 
 
-def select(results: Results, metric: str | None = None, over: Sequence[str] | None = None) -> Selection:
+def select(
+    results: Results,
+    metric: str | None = None,
+    over: Sequence[str] | None = None,
+    *,
+    higher_is_better: bool | None = None,
+    scale: str | None = None,
+) -> Selection:
     """Choose, for each model, dataset and variant, the configuration with the best mean validation metric.
 
     Only configurations with the most finished runs compete; otherwise one that has finished only its lucky seeds could win. Of
@@ -108,47 +122,53 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
     Args:
         metric: Name of the test metric; by default the one that the grid selects by, else the first known one.
         over: Hyperparameters to choose by validation; by default the grid's ``select.over``.
+        higher_is_better, scale: Direction and `Scale` of the metric; by default those of its row, or what the grid declares.
 
     Raises:
-        ResultsError: There is no finished run, or the metric or a key of ``over`` is unknown.
+        ResultsError: There is no finished run, the metric or a key of ``over`` is unknown, or the values do not fit the scale.
     """
     if results.runs.empty:
         counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
         first = results.problems.head(1).to_dict("records")
         why = "".join(f"; {problem['run_id']}: {problem['detail']}" for problem in first)
         raise ResultsError(f"no finished run in {results.name}: {counts}{why}")
-    declared = results.grid["select"]
+    declared, declared_metrics = results.grid["select"], results.declared_metrics
     by_declared = str(declared["by"] or "")
     named = metric is not None
     if metric is None:
         name = by_declared.removeprefix("val.")
         metric = name if name in results.metrics else first_metric(results.metrics)
     check_metric(metric, results.metrics)
+    measure = find_measure(metric, declared_metrics, higher_is_better=higher_is_better, scale=scale)
     over = declared["over"] if over is None else _check_over(results, over)
     varying = varying_parameters(results)
     chosen_keys = [key for key in over if key in varying]
     by = by_declared if by_declared.startswith("val.") else f"val.{metric}"
+    by_measure = measure if by == f"val.{metric}" else find_measure(by, declared_metrics)
     if chosen_keys and by not in results.runs:
         raise ResultsError(f"no column {by!r} to select {', '.join(chosen_keys)} by: only the test set was scored")
     variants = [key for key in varying if key not in chosen_keys]
     runs = results.runs.copy()
-    others = {} if named else _other_metrics(runs, results.metrics, metric)
+    runs["value"] = runs[f"test.{metric}"] * measure.factor
+    others = {} if named else _other_measures(results, measure)
     for dataset, other in others.items():
         rows = runs["dataset"] == dataset
-        for column, source in ((f"test.{metric}", f"test.{other}"), (by, f"val.{other}")):
-            if source in runs and column in runs:
-                runs.loc[rows, column] = runs.loc[rows, source]
+        runs.loc[rows, "value"] = runs.loc[rows, f"test.{other.name}"] * other.factor
+        if by in runs and f"val.{other.name}" in runs:
+            runs.loc[rows, by] = runs.loc[rows, f"val.{other.name}"]
+    for used in (measure, *others.values()):
+        used.check(runs.set_index("run_id")[f"test.{used.name}"])
     for key in [*chosen_keys, *variants, *(k for k in results.grid["match"] if k in runs)]:
         runs[key] = runs[key].astype(object).where(runs[key].notna(), NOT_SET)
-    runs["value"] = runs[f"test.{metric}"] * scale(metric)
-    choices = _rank(runs if by in runs else runs.assign(**{by: float("nan")}), by, chosen_keys, variants)
+    choices = _rank(runs if by in runs else runs.assign(**{by: float("nan")}), by, by_measure, chosen_keys, variants)
     chosen = choices.loc[choices["chosen"], ["model", "dataset", *variants, *chosen_keys]]
     picked = runs.merge(chosen, on=["model", "dataset", *variants, *chosen_keys], how="inner")
     return Selection(
         runs=picked,
         choices=choices,
-        metric=metric,
+        measure=measure,
         by=by,
+        by_measure=by_measure,
         over=chosen_keys,
         variants=variants,
         models=model_order(picked["model"].unique(), results.grid["models"]),
@@ -156,19 +176,22 @@ def select(results: Results, metric: str | None = None, over: Sequence[str] | No
         match=[key for key in results.grid["match"] if key in picked],
         axes=results.grid["axes"],
         varied=_varied(results, picked, variants),
-        other_metrics=others,
+        other_measures=others,
     )
 
 
-def _other_metrics(runs: pd.DataFrame, known: Sequence[str], metric: str) -> dict[str, str]:
-    """Return the datasets of which no run has ``metric``, and the metric that they have instead."""
+def _other_measures(results: Results, measure: Measure) -> dict[str, Measure]:
+    """Return the datasets of which no run has the metric, and the comparable metric that they have instead."""
+    known = {
+        name: find_measure(name, results.declared_metrics) for name in results.metrics if results.is_described(name)
+    }
+    comparable = [name for name, m in known.items() if (m.sign, m.unit) == (measure.sign, measure.unit)]
+    recorded = results.runs.groupby("dataset")[[f"test.{name}" for name in {*comparable, measure.name}]].count() > 0
     found = {}
-    for dataset, own in runs.groupby("dataset"):
-        if own[f"test.{metric}"].notna().any():
-            continue
-        present = [name for name in known if own[f"test.{name}"].notna().any() and not lower_is_better(name)]
-        if present:
-            found[str(dataset)] = first_metric(present)
+    for dataset, has in recorded.iterrows():
+        present = [name for name in comparable if has[f"test.{name}"]]
+        if present and not has[f"test.{measure.name}"]:
+            found[str(dataset)] = known[first_metric(present)]
     return found
 
 
@@ -205,7 +228,7 @@ def _check_over(results: Results, over: Sequence[str]) -> list[str]:
     return list(over)
 
 
-def _rank(runs: pd.DataFrame, by: str, over: list[str], variants: list[str]) -> pd.DataFrame:
+def _rank(runs: pd.DataFrame, by: str, measure: Measure, over: list[str], variants: list[str]) -> pd.DataFrame:
     cell = ["model", "dataset", *variants]
     grouped = runs.groupby([*cell, *over], sort=False)[by]
     table = grouped.agg(n="size", val_mean="mean", val_sd="std", val_count="count").reset_index()
@@ -213,7 +236,7 @@ def _rank(runs: pd.DataFrame, by: str, over: list[str], variants: list[str]) -> 
     table["val_mean"] = table["val_mean"].where(table["val_count"] == table["n"])
     table = table.drop(columns="val_count")
     table = table.sort_values(over, key=lambda c: c.map(sort_key), kind="stable") if over else table
-    score = -table["val_mean"] if lower_is_better(by) else table["val_mean"]
+    score = measure.sign * table["val_mean"]
     table["complete"] = table["n"] == table.groupby(cell)["n"].transform("max")
     table["score"] = score.where(table["complete"]).fillna(float("-inf"))
     # idxmax takes the first of equals; among equal scores of -inf a complete configuration must come first.

@@ -80,13 +80,14 @@ def _read_mapping(path: Path) -> dict[str, Any]:
 
 
 def merge_grids(sweeps: list[Sweep]) -> dict[str, Any]:
-    """Merge what the grids declare: ``compare``, ``select``, ``match``, ``models`` (in order) and ``axes``."""
+    """Merge what the grids declare: ``compare``, ``select``, ``match``, ``models`` (in order), ``axes`` and ``metrics``."""
     compare: dict[str, str] = {}
     over: list[str] = []
     by = None
     match: list[str] = []
     models: list[str] = []
     axes: dict[str, list[Any]] = {}
+    metrics: dict[str, dict[str, Any]] = {}
     for sweep in sweeps:
         compare.update(_mapping(sweep.grid.get("compare")))
         select = _mapping(sweep.grid.get("select"))
@@ -96,12 +97,14 @@ def merge_grids(sweeps: list[Sweep]) -> dict[str, Any]:
         _add_new(models, map(str, sweep.grid.get("models") or {}))
         for key, values in _mapping(sweep.grid.get("axes")).items():
             _add_new(axes.setdefault(key, []), values if isinstance(values, list) else [values])
+        metrics |= {str(name): _mapping(fields) for name, fields in _mapping(sweep.grid.get("metrics")).items()}
     return {
         "compare": compare,
         "select": {"over": over, "by": by},
         "match": match,
         "models": models,
         "axes": axes,
+        "metrics": metrics,
     }
 
 

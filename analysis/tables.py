@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lcat_analysis import metrics
 from lcat_analysis.cells import MISSING, Cell, Row, Table, key_name, mean_sd_cell, show
 from lcat_analysis.compare import Comparisons
+from lcat_analysis.metrics import Measure
 from lcat_analysis.select import Condition, Selection
 from lcat_analysis.table_order import rule_before
 from lcat_core.models import display_name
@@ -65,15 +65,15 @@ def performance_table(
         selection.models,
         conditions,
         variants=selection.variants,
-        metric=selection.metric,
+        measure=selection.measure,
         degrees=selection.degrees,
         baselines=comparisons.baselines if comparisons else {},
         averages=averages,
         notes=[
             *_footer(selection, comparisons, correction, summaries, average),
-            *(f"On {name}: {metrics.label(metric)}." for name, metric in selection.other_metrics.items()),
+            *(f"On {name}: {measure.title}." for name, measure in selection.other_measures.items()),
         ],
-        title=title or f"Test {metrics.label(selection.metric)}",
+        title=title or f"Test {selection.measure.title}",
     )
 
 
@@ -90,7 +90,7 @@ def arrange(
     models: Sequence[str],
     conditions: Sequence[Condition],
     *,
-    metric: str,
+    measure: Measure,
     title: str,
     variants: Sequence[str] = (),
     degrees: Mapping[str, float] | None = None,
@@ -99,12 +99,12 @@ def arrange(
     notes: Sequence[str] = (),
 ) -> Table:
     """Lay out numbers, whether they come from our runs or from the published tables."""
-    best = _best_models(summaries, models, conditions, metric)
+    best = _best_models(summaries, models, conditions, measure)
     cells = {key: _cell(summary, key[0] in best[key[1]]) for key, summary in summaries.items()}
     columns = [*conditions]
     if averages:
         columns.append(("average",))
-        top = _extreme({m: s.mean for m, s in averages.items() if s}, metric)
+        top = _extreme({m: s.mean for m, s in averages.items() if s}, measure)
         cells |= {(m, ("average",)): _cell(s, m in top) for m, s in averages.items() if s}
     data = _data(summaries, models, conditions, variants, best)
     filled = {(m, c): cells.get((m, c), Cell(MISSING)) for m in models for c in columns}
@@ -148,21 +148,21 @@ def _cell(summary: Summary, best: bool) -> Cell:
 
 
 def _best_models(
-    summaries: Summaries, models: Sequence[str], conditions: Sequence[Condition], metric: str
+    summaries: Summaries, models: Sequence[str], conditions: Sequence[Condition], measure: Measure
 ) -> dict[Condition, set[str]]:
     best = {}
     for condition in conditions:
         means = {m: summaries[m, condition].mean for m in models if (m, condition) in summaries}
-        best[condition] = _extreme(means, metric)
+        best[condition] = _extreme(means, measure)
     return best
 
 
-def _extreme(means: Mapping[str, float], metric: str) -> set[str]:
+def _extreme(means: Mapping[str, float], measure: Measure) -> set[str]:
     """Return the best models, with all that show the same two decimals; a single model is not the best."""
     finite = {model: round(mean, 2) for model, mean in means.items() if math.isfinite(mean)}
     if len(finite) < 2:
         return set()
-    top = min(finite.values()) if metrics.lower_is_better(metric) else max(finite.values())
+    top = max(finite.values()) if measure.higher_is_better else min(finite.values())
     return {model for model, mean in finite.items() if mean == top}
 
 
@@ -204,10 +204,7 @@ def _footer(
     splits = selection.runs.groupby("dataset")["split_seed"].nunique().max()
     pooled = "one split, shared by all seeds" if splits == 1 else f"the seeds of up to {splits} splits together"
     notes = [f"Mean ± sample standard deviation (ddof 1) over n = {n} runs; {pooled}."]
-    chosen = f"Epoch: best {selection.by} of the run."
-    if selection.over:
-        chosen += f" Configuration over {', '.join(selection.over)}: best mean {selection.by}."
-    notes.append(chosen)
+    notes += _selection_notes(selection)
     if comparisons is not None and len(comparisons.tested):
         adjusted = "unadjusted, as in the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
         notes.append(
@@ -222,6 +219,24 @@ def _footer(
         notes.append("Average: over all runs of the model, ± their standard deviation.")
     notes += _incomplete(summaries, counts[-1])
     return notes
+
+
+def _selection_notes(selection: Selection) -> list[str]:
+    """Say how epochs and configurations were chosen, as far as that happened."""
+    runs = selection.runs
+    sentences = []
+    by = sorted(runs["epoch_by"].dropna().unique())
+    if by:
+        sentences.append(f"Epoch: best {' or '.join(by)} of the run.")
+    elsewhere = int((runs["test_epoch"] != runs["best_epoch"])[runs["best_epoch"].notna()].sum())
+    if elsewhere:
+        sentences.append(
+            f"{elsewhere} of {len(runs)} runs scored the test set only at another epoch, the last one as a rule: "
+            "their test metric is not that of the chosen epoch."
+        )
+    if selection.over:
+        sentences.append(f"Configuration over {', '.join(selection.over)}: best mean {selection.by}.")
+    return [" ".join(sentences)] if sentences else []
 
 
 def _incomplete(summaries: Summaries, full: int) -> list[str]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from lcat_analysis import figures, metrics
+from lcat_analysis import figures
 from lcat_analysis.cells import Cell, Row, Table, interval_cell, number_cell, p_cell, signed_cell
 from lcat_analysis.compare import ALPHA, Comparisons, pair_name
 from lcat_analysis.labels import place_labels
+from lcat_analysis.metrics import ACCURACY, Measure
 from lcat_analysis.published import published_degrees, published_results
 from lcat_analysis.select import Selection
 from lcat_analysis.table_order import model_order
@@ -46,21 +47,23 @@ class Trend:
         points: dataset, avg_degree, model, baseline, group (both scores of a model), difference, ci_low, ci_high.
         fits: One line per pair and, pooled, per group of several pairs.
         left_out: What is not a point, and why.
-        metric: The metric of the differences.
+        measure: The metric of the differences.
         alpha: All intervals are at level 1 − α.
     """
 
     points: pd.DataFrame
     fits: dict[str, Fit]
     left_out: list[str]
-    metric: str = "accuracy"
+    measure: Measure = ACCURACY
     alpha: float = ALPHA
 
     @property
     def difference_name(self) -> str:
         """What the differences are, for an axis: a smaller loss is not an improvement in points."""
-        unit = metrics.unit(self.metric)
-        return f"improvement ({unit})" if unit else f"difference of {metrics.label(self.metric)}, below 0 better"
+        better = "above" if self.measure.higher_is_better else "below"
+        if better == "above" and self.measure.unit:
+            return f"improvement ({self.measure.unit})"
+        return f"difference of {self.measure.title}, {better} 0 better"
 
 
 def trend(comparisons: Comparisons, selection: Selection) -> Trend:
@@ -91,7 +94,7 @@ def trend(comparisons: Comparisons, selection: Selection) -> Trend:
         else:
             columns = ("dataset", "model", "baseline", "difference", "ci_low", "ci_high")
             rows.append({column: row[column] for column in columns} | {"avg_degree": degree})
-    return _fit_all(rows, left_out, comparisons.metric, comparisons.alpha)
+    return _fit_all(rows, left_out, comparisons.measure, comparisons.alpha)
 
 
 def published_trend(experiment: str = "real") -> Trend:
@@ -136,7 +139,9 @@ def _has_interval(x: np.ndarray) -> bool:
     return bool((leverage < 1 - 1e-8).all())
 
 
-def _fit_all(rows: list[dict[str, Any]], left_out: list[str], metric: str = "accuracy", alpha: float = ALPHA) -> Trend:
+def _fit_all(
+    rows: list[dict[str, Any]], left_out: list[str], measure: Measure = ACCURACY, alpha: float = ALPHA
+) -> Trend:
     columns = ["dataset", "avg_degree", "model", "baseline", "difference", "ci_low", "ci_high"]
     points = pd.DataFrame(rows, columns=columns)
     if points.empty:
@@ -150,7 +155,7 @@ def _fit_all(rows: list[dict[str, Any]], left_out: list[str], metric: str = "acc
             fits[str(pair)] = fit_line(*_degree_and_difference(own), alpha)
         if members["pair"].nunique() > 1:
             fits[f"{group!s}, both scores"] = fit_line(*_degree_and_difference(members), alpha)
-    return Trend(points, {name: fit for name, fit in fits.items() if fit}, left_out, metric, alpha)
+    return Trend(points, {name: fit for name, fit in fits.items() if fit}, left_out, measure, alpha)
 
 
 def _degree_and_difference(points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -158,7 +158,7 @@ def fail_run(run_dir: Path, error: str, attempts: int = 1) -> None:
 
 
 def write_graphgym_run(
-    folder: Path, layer: str, dataset: str, seeds: int, *, test_once: bool = False, lr: float = 0.01
+    folder: Path, layer: str, dataset: str, seeds: int, *, test_once: bool = False, lr: float = 0.01, **settings: object
 ) -> None:
     """Write a result tree of stock GraphGym, including its check of the untrained network on the validation set."""
     folder.mkdir(parents=True)
@@ -168,7 +168,7 @@ def write_graphgym_run(
         "optim": {"base_lr": lr},
         "out_dir": str(folder),
     }
-    (folder / "config.yaml").write_text(yaml.safe_dump(config | {"seed": 0, "metric_best": "auto"}))
+    (folder / "config.yaml").write_text(yaml.safe_dump(config | {"seed": 0, "metric_best": "auto"} | settings))
     for seed in range(seeds):
         for split in ("train", "val", "test"):
             (folder / str(seed) / split).mkdir(parents=True)

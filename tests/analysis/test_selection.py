@@ -126,7 +126,11 @@ def test_a_dataset_without_the_metric_is_valued_by_its_own(tmp_path):
 
     rewrite(folder, rename)
     chosen = select(load(folder))
-    assert (chosen.metric, chosen.metric_of("Cora"), chosen.metric_of("GitHub")) == ("accuracy", "accuracy", "rocauc")
+    assert (chosen.metric, chosen.measure_of("Cora").name, chosen.measure_of("GitHub").name) == (
+        "accuracy",
+        "accuracy",
+        "rocauc",
+    )
     values = chosen.runs.groupby("dataset")["value"].mean()
     assert 35 < values["GitHub"] < 50 < values["Cora"]
     assert "On GitHub: ROC-AUC (%)." in performance_table(chosen).notes

@@ -14,6 +14,7 @@ from fake_results import FakeSweep, write_sweep
 from lcat_analysis.cells import Cell, Row, Table, signed
 from lcat_analysis.compare import compare
 from lcat_analysis.load import load
+from lcat_analysis.metrics import ACCURACY, find_measure
 from lcat_analysis.render import FORMATS, render, to_html, to_latex, to_markdown, to_terminal
 from lcat_analysis.select import select
 from lcat_analysis.tables import Summary, arrange, performance_table, summarise
@@ -65,18 +66,18 @@ def test_the_best_mean_of_each_dataset_is_underlined(selection, comparisons):
 
 def test_equal_means_at_two_decimals_are_both_best():
     summaries = {("gat", ("Cora",)): Summary(90.001, 0.1, 3), ("cat", ("Cora",)): Summary(90.003, 0.1, 3)}
-    table = arrange(summaries, ["gat", "cat"], [("Cora",)], metric="accuracy", title="t")
+    table = arrange(summaries, ["gat", "cat"], [("Cora",)], measure=ACCURACY, title="t")
     assert [row.cells[0].best for row in table.rows] == [True, True]
 
 
 def test_a_single_model_is_not_called_best():
-    table = arrange({("gat", ("Cora",)): Summary(90, 0.1, 3)}, ["gat"], [("Cora",)], metric="accuracy", title="t")
+    table = arrange({("gat", ("Cora",)): Summary(90, 0.1, 3)}, ["gat"], [("Cora",)], measure=ACCURACY, title="t")
     assert not table.rows[0].cells[0].best
 
 
 def test_the_smallest_loss_is_best():
     summaries = {("gat", ("Cora",)): Summary(0.5, 0.1, 3), ("cat", ("Cora",)): Summary(0.4, 0.1, 3)}
-    table = arrange(summaries, ["gat", "cat"], [("Cora",)], metric="loss", title="t")
+    table = arrange(summaries, ["gat", "cat"], [("Cora",)], measure=find_measure("loss", {}), title="t")
     assert [row.cells[0].best for row in table.rows] == [False, True]
 
 
