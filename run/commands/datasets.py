@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lcat_run.errors import UserError
+from lcat_core.errors import UserError
 
 if TYPE_CHECKING:
     from graphgym_lcat.data.ogb import OgbSpec

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from lcat_run.errors import UserError
+from lcat_core.errors import UserError
 from lcat_run.lookup import find_yaml
 
 HELP = "train one model on one dataset; started again, it goes on where it stopped"
@@ -97,8 +97,8 @@ def _train(settings: Mapping[str, object], name: str, threads: int | None) -> No
     from graphgym_lcat.gym.runner import Run, RunBusy, RunPaused, TrainingFailed, is_done, prepare
     from graphgym_lcat.gym.runner import execute as execute_run
     from graphgym_lcat.gym.settings import SettingsError, default_settings
-    from lcat_run.identity import run_id
-    from lcat_run.models import model_name
+    from lcat_core.identity import run_id
+    from lcat_core.models import model_name
     from lcat_run.progress import EpochProgress
 
     defaults = default_settings()

@@ -14,7 +14,7 @@ from graphgym_lcat.gym import runner, training
 from graphgym_lcat.gym.runner import Run, RunBusy, RunPaused, execute, is_done, prepare
 from graphgym_lcat.gym.settings import SettingsError
 from graphgym_lcat.gym.training import TrainingFailed
-from lcat_run.identity import NOT_PART_OF_A_RUN
+from lcat_core.identity import WHERE_AND_HOW
 
 TIMES = ("eta", "time_iter")
 
@@ -156,7 +156,7 @@ def test_settings_that_change_no_number_may_differ_from_the_checkpoints(tmp_path
     with pytest.raises(Stop):
         execute(make_run(tmp_path, small), interrupt_at(3))
     execute(make_run(tmp_path, small, **{"tensorboard_agg": False, "train.ckpt_period": 7, "lcat.log_every": 1}))
-    assert tuple(key for key in NOT_PART_OF_A_RUN if key not in ("accelerator", "devices")) == runner._FREE
+    assert set(WHERE_AND_HOW) == set(runner._FREE)
 
 
 @pytest.mark.parametrize(

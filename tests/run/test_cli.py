@@ -13,13 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from lcat_core.errors import UserError
+from lcat_core.models import MODELS
 from lcat_run import cli
-from lcat_run.errors import UserError
 from lcat_run.lookup import find_yaml
-from lcat_run.models import BASELINES, MODELS, model_name
 from lcat_run.terminal import _spell_character, can_show_bar
-
-DEFAULTS = {"lcat.score": "gat", "lcat.lambda1": None, "lcat.lambda2": None}
 
 
 def lcat(*words, **kwargs):
@@ -40,20 +38,6 @@ def test_a_sweep_without_a_grid_is_told_only_that(capsys):
     with pytest.raises(SystemExit):
         cli.main(["sweep", "--dry-run"])
     assert capsys.readouterr().err.endswith("the following arguments are required: GRID\n")
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_every_model_is_recognised_by_its_settings(model):
-    assert model_name({**DEFAULTS, **MODELS[model]}) == model
-
-
-def test_other_settings_are_named_by_their_layer():
-    assert model_name({**DEFAULTS, "gnn.layer_type": "lcatconv", "lcat.lambda1": 0.3}) == "lcatconv"
-    assert model_name({**DEFAULTS, "gnn.layer_type": "gatconv"}) == "gatconv"
-
-
-def test_baselines_are_models():
-    assert set(BASELINES) | set(BASELINES.values()) <= set(MODELS)
 
 
 def test_layers_lists_every_model(capsys):
@@ -225,4 +209,4 @@ def test_the_version_is_that_of_the_package(capsys):
 
 def test_no_command_is_a_mistake_that_the_help_answers(capsys):
     assert cli.main([]) == 2
-    assert "make every run of a grid" in " ".join(capsys.readouterr().err.split())
+    assert "execute every run of a grid" in " ".join(capsys.readouterr().err.split())

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from cluster_sandbox import queue
 
+from lcat_run.engines.slurm_queue import slurm_folder
+
 pytestmark = pytest.mark.slow
 
 LONG = ("optim.max_epoch", "200")  # two seconds a run
@@ -21,13 +23,13 @@ def test_an_array_makes_every_run_and_a_second_submission_submits_nothing(sandbo
     sandbox.wait_until_idle()
     assert "8 done, 8 failed" in sandbox.status()
     assert "8 × ValueError: asked to fail" in sandbox.status()
-    assert "0 runs submitted; 8 done" in sandbox.submit()
+    assert "nothing to do: 8 done, 8 failed" in sandbox.submit(status=1)
     assert set(sandbox.completions().values()) == {1}
 
 
 def test_while_jobs_wait_or_run_nothing_is_submitted_twice(sandbox):
     sandbox.submit(*LONG, "--runs-per-task", "2", "--array-parallelism", "1")
-    assert "0 runs submitted; 0 done, 8 waiting or running" in sandbox.submit(*LONG)
+    assert "nothing to do: 0 done, 8 waiting or running" in sandbox.submit(*LONG)
 
 
 def test_arrays_are_cut_to_what_the_cluster_allows(sandbox):
@@ -67,7 +69,7 @@ def test_a_task_that_is_killed_whole_is_seen_and_submitted_again(sandbox):
     os.kill(owner, signal.SIGKILL)
     sandbox.wait_until_idle()
     assert "1 killed" in sandbox.status()
-    assert "1 runs submitted" in sandbox.submit(*LONG)
+    assert "1 run submitted" in sandbox.submit(*LONG)
     sandbox.wait_until_done(1)
     assert set(sandbox.completions().values()) == {1}
 
@@ -110,7 +112,7 @@ def test_a_submission_that_sbatch_refuses_is_told(sandbox):
 @pytest.mark.campaign
 def test_a_launcher_that_dies_after_sbatch_leaves_nothing_behind(sandbox):
     sandbox.submit(*LONG, "--runs-per-task", "1")
-    (record,) = sandbox.folder.slurm.glob("submission-*.json")
+    (record,) = slurm_folder(sandbox.folder).glob("submission-*.json")
     content = json.loads(record.read_text())
     record.write_text(json.dumps({**content, "job": None}))
     said = sandbox.submit(*LONG, "--runs-per-task", "1")

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from lcat_run.sweep.process import Process
+from lcat_core.process import Process
 
 
 def worker_of(claim) -> Process | None:

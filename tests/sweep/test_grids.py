@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lcat_run.sweep.grid import read_grid
-from lcat_run.sweep.launch import planning_worker
 from lcat_run.sweep.plan import make_plan
+from lcat_run.sweep.worker import planning_worker
 
 pytestmark = pytest.mark.slow
 

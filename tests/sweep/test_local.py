@@ -9,8 +9,8 @@ import time
 import pytest
 
 from lcat_run import cli
-from lcat_run.sweep import launch
-from lcat_run.sweep.launch import Launch
+from lcat_run.engines import local
+from lcat_run.engines.local import workers_and_threads
 
 pytestmark = pytest.mark.slow
 
@@ -98,17 +98,17 @@ def test_runs_that_failed_earlier_are_neither_counted_as_done_nor_forgotten(sand
     sandbox.write_grid("{name: small, models: {a: {gnn.act: fail}, b: {lcat.heads: 2}, c: {lcat.heads: 4}}}")
     capsys.readouterr()
     assert sandbox.sweep() == 1
-    assert "1 more that failed in an earlier launch were left out" in capsys.readouterr().out
+    assert "1 run that failed in an earlier launch left out" in capsys.readouterr().out
     assert sandbox.sweep("--only", "model=b,model=c") == 0
     assert "nothing to do: 2 done, 0 failed" in capsys.readouterr().out
 
 
 def test_the_bar_starts_at_what_is_done(sandbox, monkeypatch):
     started = []
-    monkeypatch.setattr(launch.Progress, "__init__", lambda _, *arguments: started.append(arguments[:2]))
+    monkeypatch.setattr(local.Progress, "__init__", lambda _, *arguments: started.append(arguments[:2]))
     sandbox.write_grid("{name: small, models: {a: {gnn.act: fail}, b: {lcat.heads: 2}, c: {lcat.heads: 4}}}")
     for name in ("finished", "tick", "say", "close"):
-        monkeypatch.setattr(launch.Progress, name, lambda *_: None)
+        monkeypatch.setattr(local.Progress, name, lambda *_: None)
     sandbox.sweep("--only", "model=a,model=b")
     sandbox.sweep()
     assert started == [(2, 0), (3, 1)]
@@ -129,7 +129,7 @@ def test_a_name_that_is_not_text_is_no_obstacle(sandbox):
 def test_a_missing_dataset_stops_the_sweep_before_a_run_starts(sandbox, capsys):
     sandbox.write_grid("{name: small, models: [gcn], axes: {dataset.name: [Cora, Missing]}}")
     assert sandbox.sweep() == 2
-    assert "1 of 2 datasets cannot be had: Missing: put its file into" in capsys.readouterr().err
+    assert "1 of 2 datasets are unavailable: Missing: put its file into" in capsys.readouterr().err
     assert sandbox.results() == {}
 
 
@@ -138,7 +138,7 @@ def test_a_grid_may_change_between_two_launches(sandbox, capsys):
     before = sandbox.results()
     sandbox.write_grid("{name: small, models: [gcn, lcat], axes: {dataset.name: [Cora]}, seeds: 3}")
     assert sandbox.sweep() == 0
-    assert "4 runs of an earlier version of the grid are kept" in capsys.readouterr().err
+    assert "4 runs of an earlier version of the grid kept" in capsys.readouterr().err
     after = sandbox.results()
     assert before.items() <= after.items()
     assert len(after) == 8 + 2
@@ -160,7 +160,7 @@ def test_a_truncated_result_is_told_and_made_again(sandbox, capsys):
     victim.write_text(victim.read_text()[:40])
     assert sandbox.sweep() == 0
     said = capsys.readouterr()
-    assert f"{victim.relative_to(sandbox.path)} is not whole" in said.err
+    assert f"{victim.relative_to(sandbox.path)} is incomplete" in said.err
     assert "1 done" in said.out
     assert json.loads(victim.read_text())["schema"] == 1
 
@@ -169,7 +169,7 @@ def test_garbage_among_the_runs_is_told_and_left_alone(sandbox, capsys):
     sandbox.sweep()
     (sandbox.folder.runs / "notes.txt").write_text("mine")
     assert sandbox.sweep() == 0
-    assert "1 entries that are no run of this sweep, such as notes.txt" in capsys.readouterr().err
+    assert "an entry that is not a run of this sweep, such as notes.txt" in capsys.readouterr().err
     assert (sandbox.folder.runs / "notes.txt").read_text() == "mine"
 
 
@@ -208,7 +208,7 @@ def test_ctrl_c_keeps_checkpoints_and_says_how_to_go_on(sandbox):
     said, _ = launcher.communicate(timeout=20)
     assert launcher.returncode == 130
     assert "2 paused" in said
-    assert "go on with: lcat sweep grid.yaml optim.max_epoch 300 -j 2" in said
+    assert "resume with: lcat sweep grid.yaml optim.max_epoch 300 -j 2" in said
     assert len(list(sandbox.folder.runs.glob("*/checkpoint.pt"))) == 2
     assert sandbox.results() == {}
 
@@ -293,7 +293,7 @@ def test_a_launcher_takes_over_the_runs_of_another_that_dies(sandbox):
     [(None, None, (8, 1)), (2, None, (2, 4)), (None, 3, (2, 3)), (5, 1, (5, 1)), (16, None, (16, 1))],
 )
 def test_workers_times_threads_fit_the_cores(jobs, threads, expected):
-    assert Launch("g", jobs=jobs, threads=threads).workers_and_threads(8) == expected
+    assert workers_and_threads(jobs, threads, cores=8) == expected
 
 
 def test_the_longest_runs_start_first(sandbox):

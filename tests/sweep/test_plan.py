@@ -3,10 +3,11 @@ from collections import Counter
 import pytest
 from fake_worker import DEFAULTS
 
-from lcat_run.errors import UserError
+from lcat_core.errors import UserError
 from lcat_run.sweep.cost import longest_first
 from lcat_run.sweep.grid import parse_grid
 from lcat_run.sweep.plan import make_plan
+from lcat_run.sweep.selection import select_runs
 
 
 class Settings:
@@ -137,24 +138,24 @@ def test_a_grid_that_excludes_everything_is_an_error():
 
 def test_only_chooses_runs_by_key_and_model():
     made = plan(models=["gcn", "gat"], axes={"optim.base_lr": [0.1, 0.2]}, seeds=2)
-    chosen = made.select({"model": ["gat"], "optim.base_lr": ["0.1"]})
+    chosen = select_runs(made, {"model": ["gat"], "optim.base_lr": ["0.1"]})
     assert {(run.model, run.params["optim.base_lr"]) for run in chosen} == {("gat", 0.1)}
 
 
 def test_only_with_an_unknown_key_offers_the_nearest():
     with pytest.raises(UserError, match=r"did you mean 'dataset\.name'"):
-        plan().select({"dataset.nam": ["Cora"]})
+        select_runs(plan(), {"dataset.nam": ["Cora"]})
 
 
 def test_only_that_matches_nothing_is_an_error():
     with pytest.raises(UserError, match=r"dataset.name=Citeseer, which no run .* \(there are: Cora\)"):
-        plan().select({"dataset.name": ["Citeseer"]})
+        select_runs(plan(), {"dataset.name": ["Citeseer"]})
 
 
 def test_only_with_values_that_never_meet_is_an_error():
     made = plan(axes={"lcat.heads": [1, 2], "gnn.act": ["relu", "elu"]}, exclude=[{"lcat.heads": 2, "gnn.act": "elu"}])
     with pytest.raises(UserError, match="matches none of the 3 runs"):
-        made.select({"lcat.heads": [2], "gnn.act": ["elu"]})
+        select_runs(made, {"lcat.heads": [2], "gnn.act": ["elu"]})
 
 
 def test_seeds_are_not_checked_one_by_one():

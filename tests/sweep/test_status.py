@@ -4,9 +4,10 @@ import json
 import time
 
 import pytest
+from fake_worker import result
 
+from lcat_core.run_folder import RunRecord
 from lcat_run import cli
-from lcat_run.sweep.plan import Run
 from lcat_run.sweep.state import scan
 
 
@@ -124,7 +125,8 @@ def test_a_damaged_list_of_runs_is_told_and_written_anew(mixed, capsys):
     whole = runs.read_bytes()
     runs.write_bytes(whole[: len(whole) // 2])
     assert cli.main(["status", "small"]) == 0
-    assert "runs.jsonl has damaged lines (1); the same `lcat sweep` command writes it anew" in capsys.readouterr().out
+    expected = "runs.jsonl has 1 damaged line, skipped; rerun the same `lcat sweep` command to restore the file"
+    assert expected in capsys.readouterr().out
     mixed.sweep("--only", "model=good,seed=0")
     assert runs.read_bytes() == whole
 
@@ -157,11 +159,11 @@ def test_a_folder_that_cannot_be_read_is_one_message(mixed, capsys, monkeypatch)
 
 
 def test_status_counts_ten_thousand_finished_runs(sandbox, capsys):
-    runs = [Run(f"lcat-Cora-s{seed}-0123456789", "lcat", "Cora", seed, 0, {}) for seed in range(10_000)]
+    runs = [RunRecord(f"lcat-Cora-s{seed}-0123456789", "lcat", "Cora", seed, 0, {}) for seed in range(10_000)]
     for run in runs:
         run_dir = sandbox.folder.make_run_dir(run.run_id)
-        (run_dir / "result.json").write_text('{"schema": 1, "timing": {"seconds": 1.0}}')
-    (sandbox.folder.path / "runs.jsonl").write_text("".join(json.dumps(run.record()) + "\n" for run in runs))
+        (run_dir / "result.json").write_text(json.dumps(result("lcat", run.run_id, seed=run.seed, seconds=1.0)))
+    (sandbox.folder.path / "runs.jsonl").write_text("".join(json.dumps(run.line()) + "\n" for run in runs))
     assert scan(sandbox.folder, runs).counts() == {"done": 10_000}
     assert cli.main(["status", "small"]) == 0
     assert "10000 done" in capsys.readouterr().out
@@ -172,6 +174,9 @@ def test_a_result_of_another_format_is_named_and_not_made_again(sandbox, capsys)
     result = next(sandbox.folder.runs.glob("*/result.json"))
     result.write_text('{"schema": 2}')
     assert cli.main(["status", "small"]) == 0
-    assert "result.json has format 2, this version reads format 1: left as it is" in capsys.readouterr().out
+    assert (
+        "result.json has schema 2, but this version reads schema 1; the file is left as it is"
+        in capsys.readouterr().out
+    )
     sandbox.sweep("--only", "seed=0")
     assert result.read_text() == '{"schema": 2}'

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from lcat_run.identity import run_id
+from lcat_core.identity import run_id
 
 DEFAULTS = {
     "seed": 0,
