@@ -40,6 +40,8 @@ paused = []
 
 def describe(request):
     base = {}
+    if "print" in request:
+        print(request["print"], file=sys.stderr, flush=True)
     if request["base"]:
         for line in Path(request["base"]).read_text().splitlines():
             key, _, value = line.partition(": ")

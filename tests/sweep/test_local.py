@@ -11,6 +11,7 @@ import pytest
 from lcat_run import cli
 from lcat_run.engines import local
 from lcat_run.engines.local import workers_and_threads
+from lcat_run.sweep.worker import planning_worker
 
 pytestmark = pytest.mark.slow
 
@@ -305,6 +306,24 @@ def test_the_longest_runs_start_first(sandbox):
     events = [json.loads(line) for line in (sandbox.folder.path / "events.jsonl").read_text().splitlines()]
     order = [event["run_id"].split("-")[0] for event in events if event["event"] == "started"]
     assert order == ["lcatv2", "gcn", "lcatv2", "gcn", "dense", "dense"]
+
+
+def test_what_every_worker_prints_is_kept(sandbox):
+    """The first worker starts before the sweep has a folder."""
+    sandbox.write_grid("{name: small, models: {a: {gnn.act: talk, optim.max_epoch: 30}}, seeds: 4}")
+    assert sandbox.sweep("-j", "2") == 0
+    logs = {path.name.rpartition("-")[2]: path.read_text() for path in sandbox.folder.logs.iterdir()}
+    assert set(logs) == {"0.log", "1.log"}
+    assert sorted("".join(logs.values()).splitlines()) == sorted(f"talking: {run_id}" for run_id in sandbox.results())
+
+
+def test_what_a_worker_printed_while_planning_is_kept(sandbox):
+    with planning_worker(threads=1) as worker:
+        worker.ask({"op": "describe", "base": None, "print": "while planning"})
+        worker.log.write_to(sandbox.folder.logs / "worker.log")
+        worker.ask({"op": "describe", "base": None, "print": "later"})
+    assert worker.log.last_line() == "later"
+    assert (sandbox.folder.logs / "worker.log").read_text() == "while planning\nlater\n"
 
 
 def test_every_run_gets_the_number_of_threads(sandbox):
