@@ -44,7 +44,7 @@ class SlurmTask:
 
     @staticmethod
     def _wait_to_be_killed() -> None:
-        """Wait, because SLURM has told the workers to stop and will end this task too.
+        """Wait, because SLURM has asked the workers to stop and will end this task too.
 
         If the task returned instead, it would count as finished, and would not be started again after a preemption.
         """

@@ -31,7 +31,7 @@ class WorkerPool:
     Args:
         common: The settings that all runs share.
         first_worker: An idle worker to use as the first one.
-        stop_when_paused: A worker that was asked to stop means that the whole pool is about to be stopped.
+        stop_when_paused: A worker that was asked to stop means that all of them are about to be stopped.
     """
 
     def __init__(

@@ -67,7 +67,7 @@ def test_a_worker_that_outlives_its_launcher_still_has_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("content", ['{"owner": {"pi', "[1]", '{"owner": "me"}', '{"left": "failed", "at": "noon"}'])
-def test_a_damaged_claim_file_is_no_obstacle(tmp_path, content):
+def test_a_damaged_claim_file_is_ignored(tmp_path, content):
     (tmp_path / "claim.json").write_text(content)
     assert inspect_claim(tmp_path) == (False, {})
     Claim.take(tmp_path).release(Outcome.DONE)
@@ -84,7 +84,7 @@ def test_looking_at_a_claim_says_who_has_it(tmp_path):
     assert inspect_claim(tmp_path)[1]["detail"] == "by SIGKILL"
 
 
-def test_a_process_number_that_was_given_away_is_not_taken_for_its_former_owner():
+def test_a_process_number_that_was_reused_is_not_mistaken_for_its_former_owner():
     this = Process.current()
     assert this.is_alive()
     assert not Process(this.host, this.pid, this.started - 1).is_alive()

@@ -1,4 +1,4 @@
-"""Speaks the protocol of a worker without torch, so that the sweep's own behaviour can be tested in milliseconds.
+"""Speaks the protocol of a worker without torch, so that sweeps can be tested in milliseconds.
 
 A run sleeps ``optim.max_epoch`` × 10 ms, writes a checkpoint after every step, and misbehaves as ``gnn.act`` says:
 ``fail``, ``crash`` (SIGKILL, always), ``crash_once``, ``hang`` (ignores SIGTERM), ``no_space`` or ``talk`` (prints its id).

@@ -109,13 +109,13 @@ def test_the_recorded_grid_is_a_grid_again():
         ({"axes": {"num_threads": [1, 2]}}, "changes nothing that a run computes"),
     ],
 )
-def test_a_mistake_is_told_in_one_message(document, message):
+def test_a_mistake_is_reported_in_one_message(document, message):
     with pytest.raises(UserError) as error:
         parse(**document)
     assert message in str(error.value)
 
 
-def test_a_key_that_comes_twice_is_an_error(tmp_path):
+def test_a_key_that_appears_twice_is_an_error(tmp_path):
     path = tmp_path / "grid.yaml"
     path.write_text("models: [gcn]\naxes:\n  lcat.heads: [1]\n  lcat.heads: [2]\n")
     with pytest.raises(UserError, match=r"'lcat.heads' appears twice .* line 4"):
@@ -157,7 +157,7 @@ def test_a_mistake_on_the_command_line_is_not_blamed_on_the_grid(overrides, mess
     assert "g.yaml" not in str(error.value)
 
 
-def test_a_setting_that_makes_a_model_cannot_be_set_for_all():
+def test_a_setting_that_defines_a_model_cannot_be_set_for_all():
     with pytest.raises(UserError, match="defines the model 'gcn'"):
         parse({"lcat.lambda1": 1})
 
@@ -172,7 +172,7 @@ def test_a_grid_must_be_a_mapping():
         parse_grid(["gcn"], "g.yaml", {})
 
 
-def test_a_file_that_is_no_grid_is_not_quoted_whole():
+def test_a_file_that_is_not_a_grid_is_not_quoted_in_full():
     with pytest.raises(UserError) as error:
         parse_grid("some other text " * 1000, "g.yaml", {})
     assert len(str(error.value)) < 300
@@ -183,7 +183,7 @@ def test_a_base_is_looked_for_beside_the_grid_first(tmp_path):
     assert find_config("real.yaml", tmp_path / "grid.yaml") == tmp_path / "real.yaml"
 
 
-def test_a_grid_is_not_taken_for_its_own_base(tmp_path, monkeypatch):
+def test_a_grid_is_not_mistaken_for_its_own_base(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "real.yaml").write_text("")
     assert find_config("real.yaml", tmp_path / "real.yaml").samefile(find_config("real", tmp_path / "grid.yaml"))
@@ -197,5 +197,5 @@ def test_an_unknown_base_offers_the_nearest(tmp_path):
 def test_a_setting_of_the_command_line_wins_over_the_rules_for_some_runs():
     rule = {"when": {"model": "gcn"}, "set": {"optim.max_epoch": 100, "gnn.act": "elu"}}
     grid = parse({"optim.max_epoch": 2}, override=[rule])
-    assert [made.set for made in grid.override] == [{"gnn.act": "elu"}]
+    assert [rule.set for rule in grid.override] == [{"gnn.act": "elu"}]
     assert grid.document["override"] == [{"when": {"model": "gcn"}, "set": {"gnn.act": "elu"}}]

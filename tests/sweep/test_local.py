@@ -23,7 +23,7 @@ def wait_for(condition, seconds=20.0):
         time.sleep(0.02)
 
 
-def test_a_sweep_makes_every_run_once(sandbox):
+def test_a_sweep_executes_every_run_once(sandbox):
     assert sandbox.sweep() == 0
     assert len(sandbox.results()) == 8
     assert set(sandbox.completions().values()) == {1}
@@ -72,7 +72,7 @@ def test_a_worker_that_is_killed_costs_one_retry_of_one_run(sandbox, capsys):
     assert "4 done, 2 retries of killed runs" in capsys.readouterr().out
 
 
-def test_a_run_that_always_kills_its_worker_is_given_up_and_the_others_are_made(sandbox, capsys):
+def test_a_run_that_always_kills_its_worker_is_given_up_and_the_others_are_executed(sandbox, capsys):
     sandbox.write_grid("{name: small, models: {a: {gnn.act: crash}, b: {lcat.heads: 2}}}")
     assert sandbox.sweep("-j", "1") == 1
     assert len(sandbox.results()) == 1
@@ -81,7 +81,7 @@ def test_a_run_that_always_kills_its_worker_is_given_up_and_the_others_are_made(
     assert "killed by SIGKILL (3 times)" in said.err
 
 
-def test_a_run_that_fails_is_told_and_not_repeated_until_asked(sandbox, capsys):
+def test_a_run_that_fails_is_reported_and_not_repeated_until_asked(sandbox, capsys):
     sandbox.write_grid("{name: small, models: {a: {gnn.act: fail}, b: {lcat.heads: 2}}}")
     assert sandbox.sweep() == 1
     assert "asked to fail" in capsys.readouterr().err
@@ -120,7 +120,7 @@ def test_an_estimate_counts_no_more_workers_than_runs(sandbox, capsys):
     assert "with 4 workers" in capsys.readouterr().out
 
 
-def test_a_name_that_is_not_text_is_no_obstacle(sandbox):
+def test_a_name_that_is_not_text_is_accepted(sandbox):
     name = os.fsdecode(b"gr\xefd.yaml")
     (sandbox.path / name).write_bytes((sandbox.path / "grid.yaml").read_bytes())
     assert cli.main(["sweep", name]) == 0
@@ -155,7 +155,7 @@ def test_changed_settings_make_new_runs_and_keep_the_old(sandbox):
     assert len(sandbox.results()) == 16
 
 
-def test_a_truncated_result_is_told_and_made_again(sandbox, capsys):
+def test_a_truncated_result_is_reported_and_computed_again(sandbox, capsys):
     sandbox.sweep()
     victim = next(sandbox.folder.runs.glob("lcat-*")) / "result.json"
     victim.write_text(victim.read_text()[:40])
@@ -166,7 +166,7 @@ def test_a_truncated_result_is_told_and_made_again(sandbox, capsys):
     assert json.loads(victim.read_text())["schema"] == 1
 
 
-def test_garbage_among_the_runs_is_told_and_left_alone(sandbox, capsys):
+def test_garbage_among_the_runs_is_reported_and_left_alone(sandbox, capsys):
     sandbox.sweep()
     (sandbox.folder.runs / "notes.txt").write_text("mine")
     assert sandbox.sweep() == 0
@@ -202,7 +202,7 @@ def test_a_full_disk_stops_the_sweep_with_a_message(sandbox, capsys):
     assert len(list(sandbox.folder.runs.glob("a-*"))) < 5
 
 
-def test_ctrl_c_keeps_checkpoints_and_says_how_to_go_on(sandbox):
+def test_ctrl_c_keeps_checkpoints_and_says_how_to_resume(sandbox):
     launcher = sandbox.launch("optim.max_epoch", "300", "-j", "2")
     wait_for(lambda: len(list(sandbox.folder.runs.glob("*/checkpoint.pt"))) == 2)
     launcher.send_signal(signal.SIGINT)
@@ -239,7 +239,7 @@ def test_a_closed_terminal_pauses_the_runs(sandbox):
     assert "1 paused" in said
 
 
-def test_a_paused_run_goes_on_from_its_checkpoint(sandbox):
+def test_a_paused_run_resumes_from_its_checkpoint(sandbox):
     launcher = sandbox.launch("optim.max_epoch", "60", "-j", "1", "--only", "model=gcn,dataset.name=Cora,seed=0")
     wait_for(lambda: list(sandbox.folder.runs.glob("*/checkpoint.pt")))
     launcher.send_signal(signal.SIGTERM)

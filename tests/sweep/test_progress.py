@@ -27,7 +27,7 @@ def test_the_time_left_counts_down_while_a_long_run_is_under_way(clock):
     assert "ETA 0:00:00" in shown._text(1)
 
 
-def test_runs_per_minute_are_those_of_the_whole_time(clock):
+def test_runs_per_minute_are_averaged_over_all_the_time(clock):
     shown = progress.Progress(4, 0, dict.fromkeys("abcd", 1.0), file=io.StringIO())
     clock[0] = 60.0
     shown.finished("a", Outcome.DONE)

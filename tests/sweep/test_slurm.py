@@ -23,7 +23,7 @@ FAKES = Path(__file__).with_name("fake_slurm")
 
 @pytest.fixture
 def slurm(sandbox, tmp_path_factory, monkeypatch):
-    """The folder in which the fake programs keep what they know."""
+    """The folder in which the fake programs keep their state."""
     folder = tmp_path_factory.mktemp("slurm")
     monkeypatch.setenv("FAKE_SLURM", str(folder))
     monkeypatch.setenv("PATH", f"{FAKES}{os.pathsep}{os.environ['PATH']}")
@@ -35,7 +35,7 @@ def submit(sandbox, *arguments):
 
 
 def show_in_queue(slurm, sandbox, state="PENDING", reason="Priority"):
-    """Has squeue list all tasks of everything that was submitted."""
+    """Let squeue list all tasks of everything that was submitted."""
     lines = []
     for record in open_submissions(sandbox.folder):
         name = record.job_name("small")
@@ -119,7 +119,7 @@ def test_a_run_is_lost_only_at_the_second_look(slurm, sandbox, capsys, monkeypat
     assert "8 lost" in capsys.readouterr().out
 
 
-def test_a_job_whose_launcher_died_before_noting_it_is_found_and_submitted_anew(slurm, sandbox, capsys):
+def test_a_job_whose_launcher_died_before_recording_it_is_found_and_submitted_again(slurm, sandbox, capsys):
     submit(sandbox)
     (record,) = slurm_folder(sandbox.folder).glob("submission-*.json")
     record.write_text(json.dumps({**json.loads(record.read_text()), "job": None}))
