@@ -83,12 +83,12 @@ def sweep_folder(plan: Plan) -> SweepFolder:
 
 def _look(request: SweepRequest, plan: Plan, folder: SweepFolder, engine: Engine, worker: Worker) -> Launch:
     """Find out what is done, running or waiting, and choose the runs to start."""
+    chosen = select_runs(plan, request.only) if request.only else plan.runs
     if not request.dry_run:
         _print_notes(engine.reconcile(folder))
     queue = engine.look(folder)
     snapshot = scan(folder, plan.runs, queue.states)
     _print_notes([*queue.notes, *snapshot.notes])
-    chosen = select_runs(plan, request.only) if request.only else plan.runs
     skipped = {State.DONE, *engine.skipped_states, *([] if request.retry_failed else [State.FAILED])}
     runs = [run for run in chosen if snapshot.states[run.run_id].state not in skipped]
     return Launch(folder, plan, chosen, longest_first(plan, runs), snapshot, worker, request.command)

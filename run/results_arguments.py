@@ -42,8 +42,11 @@ def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...], defaul
     parser.add_argument("--format", choices=formats, help=f"default: by the suffix of -o, else {default}")
 
 
-def add_table_output(parser: argparse.ArgumentParser) -> None:
+def add_tested_table(parser: argparse.ArgumentParser) -> None:
+    """Add what ``table`` and ``compare`` share: the results, where to write, and the tests."""
+    add_results(parser)
     add_output(parser, TABLE_FORMATS, "terminal; markdown in a directory")
+    add_tests(parser)
 
 
 def add_tests(parser: argparse.ArgumentParser) -> None:

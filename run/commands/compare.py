@@ -5,14 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lcat_core.errors import UserError
-from lcat_run.results_arguments import (
-    add_results,
-    add_table_output,
-    add_tests,
-    compare_models,
-    emit_table,
-    load_and_select,
-)
+from lcat_run.results_arguments import add_tested_table, compare_models, emit_table, load_and_select
 
 HELP = "test every model against its baseline: paired t-test, interval, Holm, Wilcoxon, effect size, verdict"
 EXAMPLES = """\
@@ -23,9 +16,7 @@ EXAMPLES = """\
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_results(parser)
-    add_table_output(parser)
-    add_tests(parser)
+    add_tested_table(parser)
     parser.add_argument(
         "--family",
         choices=("all", "dataset", "model"),

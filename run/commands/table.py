@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lcat_run.results_arguments import (
-    add_results,
-    add_table_output,
-    add_tests,
-    compare_models,
-    emit_table,
-    load_and_select,
-)
+from lcat_run.results_arguments import add_tested_table, compare_models, emit_table, load_and_select
 
 HELP = "print the accuracy table of a sweep: mean ± sd, better in bold, worse marked, best underlined"
 EXAMPLES = """\
@@ -21,9 +14,7 @@ EXAMPLES = """\
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_results(parser)
-    add_table_output(parser)
-    add_tests(parser)
+    add_tested_table(parser)
     parser.add_argument("--average", action="store_true", help="add the average of each model over all conditions")
     parser.add_argument(
         "--correction",

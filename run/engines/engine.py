@@ -25,8 +25,8 @@ class QueueLook:
     """What an engine knows about runs that it has accepted and that are not finished.
 
     Attributes:
-        states: By run id, usually ``State.QUEUED``. What the files of a run say counts more, except that it is missing,
-            paused or killed.
+        states: By run id, usually ``State.QUEUED``. They replace what the files of a run say only if those say that it is
+            missing, paused or killed.
         notes: Remarks for the user.
     """
 

@@ -141,7 +141,7 @@ def test_bench_help_lists_the_subjects(capsys):
         main(["bench", "--help"])
     assert stop.value.code == 0
     shown = capsys.readouterr().out
-    assert all(f"\n    {subject} " in shown for subject in ("layers", "adjacency", "scale", "epochs", "arxiv"))
+    assert all(f"\n    {subject}" in shown for subject in ("layers", "adjacency", "scale", "epochs", "arxiv"))
 
 
 def test_the_scale_run_stops_a_layer_at_the_limit_of_memory(monkeypatch):
