@@ -18,18 +18,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    from lcat_core.errors import LcatError
-    from lcat_run.engines.registry import load_engines
+    from lcat_run.engines.registry import cancel_everything
     from lcat_run.sweep.folder import SweepFolder
 
     folder = SweepFolder.find(args.sweep, args.results_dir)
-    engines, problems = load_engines()
-    cancelled = []
-    for engine in engines:
-        try:
-            cancelled += engine.cancel(folder)
-        except LcatError as error:  # the other engines must still be asked
-            problems.append(f"jobs of {folder.path} may still wait or run: {error}")
+    cancelled, problems = cancel_everything(folder)
     for line in cancelled:
         print(line)
     for problem in problems:

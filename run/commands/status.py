@@ -49,7 +49,7 @@ def execute(args: argparse.Namespace) -> int:
 def _status(folder: SweepFolder) -> tuple[str, bool]:
     """Return the text, and whether a run may still end without a new command."""
     from lcat_core.run_folder import State
-    from lcat_run.engines.registry import load_engines
+    from lcat_run.engines.registry import look_at_all_queues
     from lcat_run.sweep.overview import describe_sweep
     from lcat_run.sweep.state import scan
 
@@ -57,14 +57,10 @@ def _status(folder: SweepFolder) -> tuple[str, bool]:
     snapshot = scan(folder, runs)
     notes: list[str] = []
     if not all(map(snapshot.is_done, runs)):
-        engines, notes = load_engines()
-        queued = {}
-        for engine in engines:
-            queue = engine.look(folder)
-            queued.update(queue.states)
-            notes += queue.notes
-        if queued:
-            snapshot = scan(folder, runs, queued)
+        queue = look_at_all_queues(folder)
+        notes += queue.notes
+        if queue.states:
+            snapshot = scan(folder, runs, queue.states)
     text = describe_sweep(str(folder.path), runs, snapshot)
     lines = [text, *(f"note: {note}" for note in [*notes, *snapshot.notes])]
     return "\n".join(lines), bool(snapshot.run_ids(State.RUNNING, State.QUEUED, State.UNKNOWN))

@@ -28,7 +28,9 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument(
         "--engine", default=_DEFAULT_ENGINE, metavar="NAME", help="what executes the runs: local (default), slurm, …"
     )
-    parser.add_argument("--threads", type=positive, metavar="T", help="threads per worker (default: cores / jobs, or 1)")
+    parser.add_argument(
+        "--threads", type=positive, metavar="T", help="threads per worker (default: cores / jobs, or 1)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="check and describe the sweep; write and start nothing")
     parser.add_argument("--retry-failed", action="store_true", help="also start runs that failed with an error")
     parser.add_argument("--only", action="append", default=[], metavar="KEY=VALUE,…", help="only the runs that match")

@@ -1,11 +1,12 @@
-"""Find engines: entry points of the group ``lcat.engines``."""
+"""Find engines, which are entry points of the group ``lcat.engines``, and ask all of them at once."""
 
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
 
-from lcat_core.errors import UserError, unknown_name
-from lcat_run.engines.engine import Engine
+from lcat_core.errors import LcatError, UserError, unknown_name
+from lcat_run.engines.engine import Engine, QueueLook
+from lcat_run.sweep.folder import SweepFolder
 
 GROUP = "lcat.engines"
 
@@ -42,3 +43,30 @@ def load_engines() -> tuple[list[Engine], list[str]]:
         except UserError as error:
             notes.append(str(error))
     return engines, notes
+
+
+def look_at_all_queues(folder: SweepFolder) -> QueueLook:
+    """Combine what all installed engines know; an engine that cannot answer adds a note."""
+    engines, notes = load_engines()
+    combined = QueueLook(notes=notes)
+    for engine in engines:
+        try:
+            found = engine.look(folder)
+        except LcatError as error:  # the other engines must still be asked
+            combined.notes.append(f"the engine {engine.name!r} cannot say what it started: {error}")
+        else:
+            combined.states.update(found.states)
+            combined.notes += found.notes
+    return combined
+
+
+def cancel_everything(folder: SweepFolder) -> tuple[list[str], list[str]]:
+    """Stop what all installed engines started; return one line per thing, and one line per problem."""
+    engines, problems = load_engines()
+    cancelled = []
+    for engine in engines:
+        try:
+            cancelled += engine.cancel(folder)
+        except LcatError as error:  # the other engines must still be asked
+            problems.append(f"jobs of {folder.path} may still wait or run: {error}")
+    return cancelled, problems

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lcat_core.errors import UserError
+from lcat_core.errors import LcatError, UserError
 from lcat_run import cli
 from lcat_run.engines.local import LocalEngine
 from lcat_run.engines.registry import installed_engines, load_engine, load_engines
@@ -112,6 +112,25 @@ def test_an_engine_that_cannot_be_imported_does_not_hide_the_others(example, tmp
     assert notes == [expected]
     assert example.sweep("--engine", "broken") == 2
     assert expected in capsys.readouterr().err
+
+
+def test_an_engine_that_does_not_answer_does_not_hide_the_others(example, monkeypatch, capsys):
+    class Unreachable(LcatError):
+        pass
+
+    def refuse(self, folder):
+        raise Unreachable("the cluster is down")
+
+    example.sweep("--only", "seed=0")
+    for name in ("look", "cancel"):
+        monkeypatch.setattr(f"example_engine.ExampleEngine.{name}", refuse)
+    capsys.readouterr()
+    assert cli.main(["status", "small"]) == 0
+    shown = capsys.readouterr().out
+    assert "4 done, 4 missing" in shown
+    assert "note: the engine 'example' cannot say what it started: the cluster is down" in shown
+    assert cli.main(["cancel", "small"]) == 1
+    assert "jobs of results/small may still wait or run: the cluster is down" in capsys.readouterr().err
 
 
 def test_something_else_is_not_an_engine(sandbox, tmp_path, monkeypatch):
