@@ -11,7 +11,7 @@ from graphgym_lcat.data.datasets import _cannot_download
 from graphgym_lcat.data.registry import DATASETS
 from graphgym_lcat.kernels import library
 from lcat_run import cli
-from lcat_run.results_arguments import _missing_extra
+from lcat_run.optional_packages import missing_package
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -78,7 +78,7 @@ def test_other_messages_are_quoted_as_they_are(tmp_path, monkeypatch):
     gone = DATASETS["GitHub"]
     messages = [
         _cannot_download(gone, gone.raw_dir(tmp_path / "datasets"), list(gone.raw_files), OSError()),
-        _missing_extra(ModuleNotFoundError(name="statsmodels")),
+        str(missing_package("statsmodels")),
         library.why_unused(),
     ]
     quotes = re.findall(r"^```\n(?!\$)(?:lcat \w+: |RuntimeWarning: )?(.*)\n```$", TROUBLESHOOTING, re.M)
