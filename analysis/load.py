@@ -5,9 +5,11 @@ Every run that failed, stopped, cannot be read or has never started is a row of 
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
 import os
+import tempfile
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +21,7 @@ from lcat_analysis.graphgym import read_graphgym_run
 from lcat_analysis.metrics import declared_fields
 from lcat_analysis.run_config import experiment_settings, read_config
 from lcat_analysis.sweep_folder import Sweep, find_sweeps, merge_grids
+from lcat_core.archive import is_archive, read_archive, unpack_archive
 from lcat_core.datasets import SIZES
 from lcat_core.errors import ResultsError
 from lcat_core.metrics import METRICS, recorded_metrics
@@ -109,13 +112,15 @@ class Results:
 
 
 def load(*paths: str | os.PathLike[str]) -> Results:
-    """Read every sweep at or below ``paths``, and result trees of stock GraphGym and GraphGPS.
+    """Read every sweep at or below ``paths``, archives of `lcat export`, and result trees of stock GraphGym and GraphGPS.
 
     Raises:
         ResultsError: A path does not exist or contains no run, or two folders contain the same run.
     """
     sweeps: list[Sweep] = []
     for path in map(Path, paths):
+        if is_archive(path) and path.is_file():
+            path = _unpacked(path)
         if not path.is_dir():
             found = "a file" if path.exists() else "missing"
             raise ResultsError(f"expected a results directory, but {path} is {found}")
@@ -133,6 +138,14 @@ def load(*paths: str | os.PathLike[str]) -> Results:
         rows += sweep_rows
         problems += sweep_problems
     return _assemble(sweeps, rows, problems)
+
+
+def _unpacked(path: Path) -> Path:
+    """Unpack an archive into a temporary folder that lives as long as this process: figures read its curves later."""
+    folder = tempfile.TemporaryDirectory(prefix="lcat-")
+    atexit.register(folder.cleanup)
+    unpack_archive(read_archive(path), Path(folder.name))
+    return Path(folder.name)
 
 
 def _read_sweep(sweep: Sweep) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:

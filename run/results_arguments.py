@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcat_core.errors import UserError
-from lcat_run.results_folder import add_results_option, find_results
+from lcat_run.results_folder import add_results_option, find_results, holds_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ def add_results(parser: argparse.ArgumentParser, *, optional: bool = False) -> N
         "results",
         metavar="RESULTS",
         nargs="?" if optional else None,
-        help="a directory with results, or the name of a sweep in the results directory",
+        help="a directory with results, an archive of `lcat export`, or the name of a sweep in the results directory",
     )
     add_results_option(parser)
     parser.add_argument("--metric", help="the test metric (default: the one that the grid selects by)")
@@ -82,8 +82,8 @@ def add_margin(parser: argparse.ArgumentParser) -> None:
 
 
 def results_folder(args: argparse.Namespace) -> Path:
-    """Return the folder that RESULTS names."""
-    return find_results(args.results, args.results_dir)
+    """Return the folder or archive that RESULTS names."""
+    return find_results(args.results, args.results_dir, holds_results)
 
 
 def load_and_select(args: argparse.Namespace) -> tuple[Results, Selection]:
