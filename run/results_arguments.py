@@ -57,6 +57,12 @@ def add_tests(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alpha", type=float, default=0.05, help="level of the tests (default 0.05)")
     add_margin(parser)
     parser.add_argument(
+        "--unit",
+        choices=("run", "split"),
+        default="run",
+        help="what is paired: runs (default), or the means of splits over their seeds",
+    )
+    parser.add_argument(
         "--baseline",
         metavar="MODEL=BASELINE",
         action="append",
@@ -131,7 +137,7 @@ def compare_models(
     from lcat_analysis.compare import compare
 
     pairs = parse_baselines(args.baseline) or results.grid["compare"]
-    return compare(selection, pairs, alpha=args.alpha, margin=args.margin, strict=strict, **options)
+    return compare(selection, pairs, alpha=args.alpha, margin=args.margin, unit=args.unit, strict=strict, **options)
 
 
 def parse_baselines(texts: list[str] | None) -> dict[str, str]:

@@ -34,12 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="all",
         help="the tests that Holm's correction runs over (default: all)",
     )
-    parser.add_argument(
-        "--unit",
-        choices=("run", "split"),
-        default="run",
-        help="what is paired: runs (default), or the means of splits over their seeds",
-    )
 
 
 def execute(args: argparse.Namespace) -> None:
@@ -47,7 +41,7 @@ def execute(args: argparse.Namespace) -> None:
         from lcat_analysis.comparison_table import comparison_table, refusals
 
         results, selection = load_and_select(args)
-        options = {"strict": bool(args.baseline), "family": args.family, "unit": args.unit}
+        options = {"strict": bool(args.baseline), "family": args.family}
         comparisons = compare_models(args, results, selection, **options)
         if not comparisons.baselines:
             models = ", ".join(selection.models)
