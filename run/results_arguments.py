@@ -66,6 +66,12 @@ def add_tests(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default: 0.05)")
     add_margin(parser)
     parser.add_argument(
+        "--unit",
+        choices=("run", "split"),
+        default="run",
+        help="what is paired: runs (default), or the means of splits over their seeds",
+    )
+    parser.add_argument(
         "--baseline",
         metavar="MODEL=BASELINE",
         action="append",
@@ -107,7 +113,7 @@ def metric_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def compare_models(
-    args: argparse.Namespace, results: Results, selection: Selection, *, family: str = "all", unit: str = "run"
+    args: argparse.Namespace, results: Results, selection: Selection, *, family: str = "all"
 ) -> Comparisons:
     """Test every model against its baseline, from ``--baseline`` or the grid."""
     from lcat_analysis.compare import compare
@@ -120,7 +126,7 @@ def compare_models(
         margin=args.margin,
         strict=bool(args.baseline),
         family=family,
-        unit=unit,
+        unit=args.unit,
     )
 
 
