@@ -38,10 +38,9 @@ from graphgym_lcat.gym.ranges import (
     whole_number,
 )
 from graphgym_lcat.gym.registration import register_once
-from graphgym_lcat.kernels.dispatch import BACKENDS
-from graphgym_lcat.nn.attention import SCORES
+from graphgym_lcat.kernels.dispatch import backend_names
 from graphgym_lcat.nn.init import INITS
-from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
+from graphgym_lcat.nn.scores import SCORE_WEIGHTS, SCORES
 from graphgym_lcat.synthetic.experiment import MODELS as CSBM_MODELS
 from lcat_core.errors import SettingsError, did_you_mean
 
@@ -81,7 +80,7 @@ KEYS = (
     Key("lcat.gin_train_eps", False, "GIN: learn that weight.", FLAG),
     Key("lcat.pna_aggregators", ["mean", "min", "max", "std"], "PNA: aggregators of PyG.", NAMES),
     Key("lcat.pna_scalers", ["identity", "amplification", "attenuation"], "PNA: scalers of PyG.", NAMES),
-    Key("lcat.backend", "auto", "How attention is computed.", one_of(BACKENDS)),
+    Key("lcat.backend", "auto", "How attention is computed.", one_of(backend_names)),
     Key(
         "lcat.norm",
         "batch",

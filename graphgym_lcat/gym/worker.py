@@ -89,7 +89,7 @@ def _describe(request: dict[str, Any]) -> Answer:
         settings = read_settings(base) if base else {}
     except SettingsError as error:
         return {"ok": False, "error": str(error)}
-    return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.mistake()}
+    return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.why_unused()}
 
 
 def _check(request: dict[str, Any]) -> Answer:

@@ -23,9 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphgym_lcat.kernels import fused
-from graphgym_lcat.kernels.dispatch import kernels_for
-from graphgym_lcat.kernels.pairs import attend_pairs
+from graphgym_lcat.kernels.pairs import attend_pairs, pairs_are_fused
 
 _BLOCK = 80_000  # pairs at a time, so that the few arrays in use stay in the cache
 _ABSENT = 1e30  # subtracted from the score of a pair that is not an edge
@@ -73,7 +71,7 @@ def attend(
 ) -> Tensor:
     """Compute Σ_j γ_ij values_j with the softmax over N*_i; ``values`` and the result are n × k."""
     terms = score_terms(score_input, score_input.new_tensor(m), ansatz, lambda1)
-    if kernels_for("auto", score_input, values) is fused:
+    if pairs_are_fused(score_input, values):
         bound, pair_scale, column = terms
         return attend_pairs(adjacency, score_input, float(bound), float(pair_scale), column, values)
     return _attend_in_blocks(score_input, values, adjacency, *terms)
