@@ -17,6 +17,7 @@ from graphgym_lcat.data.csbm import csbm
 from graphgym_lcat.data.heterophilous import HeterophilousBenchmark
 from lcat_core.datasets import HETEROPHILOUS, SIZES, Statistics
 from lcat_core.errors import DatasetError
+from lcat_core.registration import is_same_definition
 
 
 @dataclass(frozen=True)
@@ -129,17 +130,12 @@ def register_dataset(name: str, group: str = "") -> Callable[[Callable[..., Data
 
     def register(load: Callable[..., Data]) -> Callable[..., Data]:
         known = EMBEDDED.get(name)
-        if name in SIZES or (known is not None and _origin(known.load) != _origin(load)):
+        if name in SIZES or (known is not None and not is_same_definition(known.load, load)):
             raise DatasetError(f"a dataset {name!r} exists already; choose another name")
         EMBEDDED[name] = EmbeddedDataset(load, group)
         return load
 
     return register
-
-
-def _origin(function: Callable[..., Data]) -> tuple[str, str]:
-    """Identify a function across reloads of its module."""
-    return function.__module__, function.__qualname__
 
 
 def data_directory(configured: str | os.PathLike[str] | None = None) -> Path:

@@ -218,7 +218,9 @@ def check_value(name: str, value: Any, where: str = "") -> None:
     allowed = RANGES[name]
     if not allowed.contains(value):
         hint = did_you_mean(value, allowed.choices)
-        raise SettingsError(f"`{name}`{where} must be {allowed.text}, got {value!r}{hint}", name)
+        raise SettingsError(
+            f"`{name}` must be {allowed.text}, got {value!r}{hint}{where and f' ({where.strip()})'}", name
+        )
 
 
 register_once(config_dict, "lcat", add_lcat_config)
