@@ -111,15 +111,20 @@ def _resolve(backend: str) -> str:
 
 
 def _request(operator: Operator, graph: Graph, *tensors: Tensor) -> Request:
-    dtypes = tuple(tensor.dtype for tensor in tensors)
+    dtypes = tuple([tensor.dtype for tensor in tensors])
     return Request(operator, tensors[0].device.type, dtypes, (graph.num_src, graph.num_dst))
 
 
 def _score_request(
     operator: Operator, graph: Graph, score: PairScore, dropout: Dropout | None, *tensors: Tensor
 ) -> Request:
-    tensors = (*tensors, *(part for part in score if isinstance(part, Tensor)))
-    request = _request(operator, graph, *tensors)
-    return request._replace(
-        heads=score.key.size(1), score=score.kind, edge_term=score.edge is not None, dropout=dropout is not None
+    return Request(
+        operator,
+        score.key.device.type,
+        tuple([part.dtype for part in (*score, *tensors) if isinstance(part, Tensor)]),
+        (graph.num_src, graph.num_dst),
+        score.key.size(1),
+        score.kind,
+        score.edge is not None,
+        dropout is not None,
     )
