@@ -15,7 +15,7 @@ import torch
 # The variable names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever a function of csrc/ takes other arguments: a library built from other sources must not be called.
-INTERFACE = 5
+INTERFACE = 6
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
@@ -31,6 +31,10 @@ SIGNATURES = {
     "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",
     "gatv2_backward": "nppnppn" + "nnn" + "ppppd" + "pppp" + "ppppt",
     "gatv2_backward_symmetric": "nppn" + "nnn" + "pppd" + "pppp" + "pppt",
+    "adjacency_forward": "nppn" + "pnpnd" + "pt",
+    "adjacency_backward": "nppnppn" + "pnpnd" + "pp" + "pppt",
+    "pna_forward": "nppnn" + "ppp" + "np" + "pppt",
+    "pna_backward": "nppnpppnn" + "ppp" + "np" + "ppp" + "pppt",
     "attend_pairs": "npppdd" + "nnp" + "pt",
 }
 _TYPES = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
@@ -43,6 +47,7 @@ class Library:
     instruction_set: str
     has_openmp: bool
     layout: Callable[..., int]
+    slots: Callable[..., None]
     kernels: dict[tuple[str, torch.dtype], Callable[..., int]]
 
     def call(self, name: str, dtype: torch.dtype, *arguments: int | float) -> None:
@@ -98,7 +103,10 @@ def _bind(handle: ctypes.CDLL) -> Library:
     layout = handle.lcat_layout
     layout.argtypes = [_TYPES[a] for a in "nppnntpppppp"]
     layout.restype = ctypes.c_int64
-    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, kernels)
+    slots = handle.lcat_slots
+    slots.argtypes = [_TYPES[a] for a in "nppnppp"]
+    slots.restype = None
+    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, slots, kernels)
 
 
 def _share_openmp_runtime() -> None:

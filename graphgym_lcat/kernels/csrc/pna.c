@@ -1,0 +1,481 @@
+/* Statistics of messages (PNA): for each destination i and channel c, of m_j = w_ij (u_i + v_j) over its in-edges, n in number:
+ *   sum, mean, min, max, var = mean of squares − square of the mean, std = sqrt(var), 0 where var ≤ 1e-5
+ * as PyG's aggregators define them. The weights w are numbers per edge and head, or absent (all 1, one head). Rows without edges give 0.
+ *
+ * With g the gradients of the statistics, b = (2 g_var + g_std / std) / n and a = g_sum + g_mean / n − b mean, the gradient of m_j is
+ *   d_j = a + b m_j + [m_j is the maximum] g_max / (number of maxima) + the same for the minimum.
+ * Kept per node and channel for it: mean, 1 / std (0 where std is) and the positions of the extremes. Then
+ *   grad u_i = Σ_j w_ij d_j,  grad w_ij = Σ_c d_j (u_i + v_j)       by rows,
+ *   grad v_j = Σ_i w_ij (a_i + w_ij b_i u_i) + v_j Σ_i w_ij² b_i    by columns, without the extremes, which are added after.
+ *
+ * Ties as in torch's scatter_reduce, which PyG calls: equal extremes share the gradient evenly, and an extreme of 0 shares it with
+ * the 0 that the result was initialised with. Both are marked in the position, and counted again when they occur.
+ *
+ * Channels (of a head) are a multiple of 8, the caller pads. There are less than 2^31 edges.
+ */
+#include <stdlib.h>
+
+#include "rows.h"
+
+#define ROWS_PER_TASK 32
+#define EDGES_PER_BLOCK 256 /* sums of blocks, then of their sums: long rows lose little to rounding */
+#define CHANNELS_PER_TASK (2 * LANES)
+#define MARK ((bits)(ubits)0x80000000u) /* of a position: the extreme has ties, or is 0 */
+
+enum statistic { SUM, MEAN, MIN, MAX, VAR, STD };
+
+struct messages {
+    const int64_t *rowptr;
+    const int32_t *col;
+    int64_t heads, channels, width;
+    const real *u, *v, *weight; /* weight is NULL if there are none */
+};
+
+INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE mask choose_bits(mask m, mask yes, mask no) { return (m & yes) | (~m & no); }
+INLINE mask splat_bits(bits x) { return (mask){x, x, x, x, x, x, x, x}; }
+
+INLINE vec square_root(vec x)
+{
+    vec y;
+    for (int l = 0; l < LANES; l++) y[l] = sizeof(real) == 4 ? __builtin_sqrtf((float)x[l]) : __builtin_sqrt(x[l]);
+    return y;
+}
+
+/* A vector of one message. */
+INLINE vec message(const struct messages *p, int64_t i, int64_t slot, int64_t column, int64_t head)
+{
+    const vec x = load(p->u + i * p->width + column) + load(p->v + p->col[slot] * p->width + column);
+    return p->weight ? x * p->weight[slot * p->heads + head] : x;
+}
+
+/* What the caller wants to know: `kinds` of statistics in `out` [rows, count, width], and what the backward pass needs. */
+struct results {
+    int64_t count;
+    const int64_t *kinds;
+    real *out;
+    real *state;   /* [rows, 2, width]: mean, 1 / std; NULL if no gradient is needed */
+    int32_t *places; /* [rows, 2, width]: position of the maximum, of the minimum */
+};
+
+INLINE void store_places(int32_t *to, mask places)
+{
+    for (int l = 0; l < LANES; l++) to[l] = (int32_t)places[l];
+}
+
+INLINE void store_statistics(const struct results *r, int64_t width, int64_t i, int64_t column, real n, vec origin, vec total,
+                             vec squares, vec top, vec bottom, mask top_at, mask bottom_at)
+{
+    const real epsilon = (real)1e-5, least = (real)0.0031622776601683794; /* its root, as PyG compares with */
+    const vec offset = total / n, mean = origin + offset, var = squares / n - offset * offset;
+    vec std = square_root(choose(var < epsilon, splat(epsilon), var));
+    std = choose(std <= least, splat(0), std);
+    top = choose(total != total, total, top);
+    bottom = choose(total != total, total, bottom);
+    for (int64_t s = 0; s < r->count; s++) {
+        vec value;
+        switch (r->kinds[s]) {
+        case SUM: value = mean * n; break;
+        case MEAN: value = mean; break;
+        case MIN: value = bottom; break;
+        case MAX: value = top; break;
+        case VAR: value = var; break;
+        default: value = std;
+        }
+        store(r->out + (i * r->count + s) * width + column, value);
+    }
+    if (r->state) {
+        store(r->state + 2 * i * width + column, mean);
+        store(r->state + (2 * i + 1) * width + column, choose(std == 0, splat(0), 1 / std));
+        store_places(r->places + 2 * i * width + column, top_at | ((top == 0) & MARK));
+        store_places(r->places + (2 * i + 1) * width + column, bottom_at | ((bottom == 0) & MARK));
+    }
+}
+
+/* `vectors` vectors of columns from `column` on, of which `per_head` belong to one head, the first to `head`. */
+INLINE void statistics_tile(const int vectors, const int per_head, const int weighted, const struct messages *p,
+                            const struct results *r, int64_t i, int64_t column, int64_t head)
+{
+    const int64_t first = p->rowptr[i], edges = p->rowptr[i + 1] - first, width = p->width, heads = p->heads;
+    const int32_t *col = p->col + first;
+    const real *rows = p->v + column, *weight = weighted ? p->weight + first * heads + head : 0;
+    vec own[4], origin[4], total[4], squares[4], top[4], bottom[4];
+    mask top_at[4], bottom_at[4];
+
+    UNROLL for (int v = 0; v < vectors; v++) {
+        own[v] = load(p->u + i * width + column + v * LANES);
+        vec m = own[v] + load(rows + col[0] * width + v * LANES);
+        if (weighted) m *= weight[v / per_head];
+        /* Deviations from the first message: no digits are lost where all messages are large and alike. */
+        origin[v] = choose(m - m == 0, m, splat(0));
+        total[v] = m - origin[v];
+        squares[v] = total[v] * total[v];
+        top[v] = bottom[v] = m;
+        top_at[v] = bottom_at[v] = splat_bits(0);
+    }
+    for (int64_t begin = 1; begin < edges; begin += EDGES_PER_BLOCK) {
+        const int64_t end = smaller(edges, begin + EDGES_PER_BLOCK);
+        vec sum[4], square[4];
+        UNROLL for (int v = 0; v < vectors; v++) sum[v] = square[v] = splat(0);
+        for (int64_t e = begin; e < end; e++) {
+            const real *row = rows + col[e] * width;
+            const mask at = splat_bits((bits)e);
+            UNROLL for (int v = 0; v < vectors; v++) {
+                vec m = own[v] + load(row + v * LANES);
+                if (weighted) m *= weight[e * heads + v / per_head];
+                const vec d = m - origin[v];
+                sum[v] += d;
+                square[v] += d * d;
+                top_at[v] = choose_bits(m > top[v], at, top_at[v] | ((m == top[v]) & MARK));
+                top[v] = choose(m > top[v], m, top[v]);
+                bottom_at[v] = choose_bits(m < bottom[v], at, bottom_at[v] | ((m == bottom[v]) & MARK));
+                bottom[v] = choose(m < bottom[v], m, bottom[v]);
+            }
+        }
+        UNROLL for (int v = 0; v < vectors; v++) {
+            total[v] += sum[v];
+            squares[v] += square[v];
+        }
+    }
+    UNROLL for (int v = 0; v < vectors; v++)
+        store_statistics(r, width, i, column + v * LANES, (real)edges, origin[v], total[v], squares[v], top[v], bottom[v],
+                         top_at[v], bottom_at[v]);
+}
+
+/* Calls TILE(vectors, per head, column, head) for all columns, `most` vectors at once. */
+#define EACH_TILE(most, p)                                                                                                    \
+    if ((p)->channels == LANES) {                                                                                             \
+        int64_t h = 0;                                                                                                        \
+        for (; h + (most) <= (p)->heads; h += (most)) TILE(most, 1, h * LANES, h);                                            \
+        for (; h < (p)->heads; h++) TILE(1, 1, h * LANES, h);                                                                 \
+    } else {                                                                                                                  \
+        for (int64_t h = 0; h < (p)->heads; h++) {                                                                            \
+            int64_t c = h * (p)->channels;                                                                                    \
+            const int64_t end = c + (p)->channels;                                                                            \
+            for (; c + (most) * LANES <= end; c += (most) * LANES) TILE(most, most, c, h);                                    \
+            for (; c < end; c += LANES) TILE(1, 1, c, h);                                                                     \
+        }                                                                                                                     \
+    }
+
+NOINLINE void weighted_statistics_row(const struct messages *p, const struct results *r, int64_t i)
+{
+#define TILE(vectors, per_head, column, head) statistics_tile(vectors, per_head, 1, p, r, i, column, head)
+    EACH_TILE(2, p)
+#undef TILE
+}
+
+NOINLINE void plain_statistics_row(const struct messages *p, const struct results *r, int64_t i)
+{
+#define TILE(vectors, per_head, column, head) statistics_tile(vectors, per_head, 0, p, r, i, column, head)
+    EACH_TILE(2, p)
+#undef TILE
+}
+
+int EXPORT(pna_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t heads, int64_t channels, const real *u,
+                        const real *v, const real *weight, int64_t count, const int64_t *kinds, real *out, real *state,
+                        int32_t *places, int threads)
+{
+    const int64_t width = heads * channels;
+    const struct messages messages = {rowptr, col, heads, channels, width, u, v, weight};
+    const struct results results = {count, kinds, out, state, places};
+#pragma omp parallel for schedule(dynamic, ROWS_PER_TASK) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < rows; i++) {
+        if (rowptr[i] == rowptr[i + 1]) {
+            memset(out + i * count * width, 0, (size_t)(count * width) * sizeof *out);
+            if (state) {
+                memset(state + 2 * i * width, 0, (size_t)(2 * width) * sizeof *state);
+                memset(places + 2 * i * width, 0, (size_t)(2 * width) * sizeof *places);
+            }
+        } else if (weight)
+            weighted_statistics_row(&messages, &results, i);
+        else
+            plain_statistics_row(&messages, &results, i);
+    }
+    return 0;
+}
+
+/* What the backward pass knows. `node` has, side by side for each destination, what its sources need: a + b u, b; with weights a, b u, b. */
+struct gradients {
+    int64_t count;
+    const int64_t *kinds;
+    const real *state, *grad;
+    const int32_t *places;
+    real *node;
+    real *grad_u, *grad_v, *grad_weight;
+};
+
+/* The gradient of one statistic, 0 if nobody asked for it. */
+INLINE vec gradient_of(const struct gradients *g, enum statistic kind, int64_t width, int64_t i, int64_t column)
+{
+    vec sum = splat(0);
+    for (int64_t s = 0; s < g->count; s++)
+        if (g->kinds[s] == (int64_t)kind) sum += load(g->grad + (i * g->count + s) * width + column);
+    return sum;
+}
+
+INLINE int asks_for(const struct gradients *g, enum statistic kind)
+{
+    for (int64_t s = 0; s < g->count; s++)
+        if (g->kinds[s] == (int64_t)kind) return 1;
+    return 0;
+}
+
+/* The extremes of one row in a vector of columns. */
+struct extreme {
+    int32_t place[LANES];
+    int marked; /* some lane is */
+    vec value, grad; /* with marked lanes: the value, and the gradient that each message equal to it receives */
+};
+
+NOINLINE void count_ties(const struct messages *p, int64_t i, int64_t column, int64_t head, struct extreme *x)
+{
+    const int64_t first = p->rowptr[i], last = p->rowptr[i + 1];
+    mask ties = splat_bits(0);
+    for (int l = 0; l < LANES; l++) x->value[l] = message(p, i, first + x->place[l], column, head)[l];
+    for (int64_t slot = first; slot < last; slot++) ties -= message(p, i, slot, column, head) == x->value;
+    ties -= x->value == 0;
+    for (int l = 0; l < LANES; l++) x->grad[l] /= (real)(ties[l] ? ties[l] : 1);
+}
+
+INLINE struct extreme extreme_of(const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i, int64_t column,
+                                 int64_t head)
+{
+    struct extreme x = {.marked = 0, .grad = gradient_of(g, kind, p->width, i, column)};
+    const int32_t *places = g->places + (2 * i + (kind == MIN)) * p->width + column;
+    for (int l = 0; l < LANES; l++) {
+        x.marked |= places[l] < 0;
+        x.place[l] = places[l] & INT32_MAX;
+    }
+    if (x.marked) count_ties(p, i, column, head, &x);
+    return x;
+}
+
+/* The share of the gradient of an extreme that goes to u, and to the weights of its messages. */
+INLINE vec extreme_to_row(const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i, int64_t column,
+                          int64_t head)
+{
+    const struct extreme x = extreme_of(p, g, kind, i, column, head);
+    const int64_t first = p->rowptr[i], last = p->rowptr[i + 1], heads = p->heads, width = p->width;
+    vec sum = splat(0);
+    if (x.marked) {
+        for (int64_t slot = first; slot < last; slot++) {
+            const vec received = keep(message(p, i, slot, column, head) == x.value, x.grad);
+            if (p->weight) {
+                const vec pair = load(p->u + i * width + column) + load(p->v + p->col[slot] * width + column);
+                g->grad_weight[slot * heads + head] += lane_sum(received * pair);
+                sum += received * p->weight[slot * heads + head];
+            } else {
+                sum += received;
+            }
+        }
+        return sum;
+    }
+    if (!p->weight) return x.grad;
+    for (int l = 0; l < LANES; l++) {
+        const int64_t slot = first + x.place[l], c = column + l;
+        g->grad_weight[slot * heads + head] += x.grad[l] * (p->u[i * width + c] + p->v[p->col[slot] * width + c]);
+        sum[l] = x.grad[l] * p->weight[slot * heads + head];
+    }
+    return sum;
+}
+
+/* The share that goes to v. */
+INLINE void extreme_to_columns(const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i, int64_t column,
+                               int64_t head)
+{
+    const struct extreme x = extreme_of(p, g, kind, i, column, head);
+    const int64_t first = p->rowptr[i], last = p->rowptr[i + 1], heads = p->heads, width = p->width;
+    if (x.marked) {
+        for (int64_t slot = first; slot < last; slot++) {
+            vec received = keep(message(p, i, slot, column, head) == x.value, x.grad);
+            if (p->weight) received *= p->weight[slot * heads + head];
+            real *to = g->grad_v + p->col[slot] * width + column;
+            store(to, load(to) + received);
+        }
+        return;
+    }
+    for (int l = 0; l < LANES; l++) {
+        const int64_t slot = first + x.place[l];
+        g->grad_v[p->col[slot] * width + column + l] += p->weight ? x.grad[l] * p->weight[slot * heads + head] : x.grad[l];
+    }
+}
+
+/* Gradients of the weights, and a block-wise sum for u: `vectors` and `per_head` as above. `continued`: other columns of the head went before. */
+INLINE void row_tile(const int vectors, const int per_head, const struct messages *p, const struct gradients *g, int64_t i,
+                     int64_t column, int64_t head)
+{
+    const int64_t first = p->rowptr[i], edges = p->rowptr[i + 1] - first, width = p->width, heads = p->heads;
+    const int continued = column != head * p->channels;
+    const int32_t *col = p->col + first;
+    const real *rows = p->v + column, *weight = p->weight + first * heads + head, *node = g->node + 3 * i * width + column;
+    real *to_weight = g->grad_weight + first * heads + head;
+    vec own[4], a[4], b[4], total[4];
+    UNROLL for (int v = 0; v < vectors; v++) {
+        own[v] = load(p->u + i * width + column + v * LANES);
+        a[v] = load(node + v * LANES);
+        b[v] = load(node + 2 * width + v * LANES);
+        total[v] = splat(0);
+    }
+    for (int64_t begin = 0; begin < edges; begin += EDGES_PER_BLOCK) {
+        const int64_t end = smaller(edges, begin + EDGES_PER_BLOCK);
+        vec sum[4];
+        UNROLL for (int v = 0; v < vectors; v++) sum[v] = splat(0);
+        for (int64_t e = begin; e < end; e++) {
+            const real *row = rows + col[e] * width;
+            vec product[4];
+            UNROLL for (int v = 0; v < vectors; v++) {
+                const real w = weight[e * heads + v / per_head];
+                const vec x = own[v] + load(row + v * LANES), d = a[v] + b[v] * (w * x);
+                sum[v] += w * d;
+                product[v] = d * x;
+            }
+            if (vectors == 4 && per_head == 1) {
+                lane_sums(product, to_weight + e * heads);
+            } else {
+                vec all = product[0];
+                UNROLL for (int v = 1; v < vectors; v++) all += product[v];
+                to_weight[e * heads] = (continued ? to_weight[e * heads] : 0) + lane_sum(all);
+            }
+        }
+        UNROLL for (int v = 0; v < vectors; v++) total[v] += sum[v];
+    }
+    UNROLL for (int v = 0; v < vectors; v++) store(g->grad_u + i * width + column + v * LANES, total[v]);
+}
+
+NOINLINE void weighted_row(const struct messages *p, const struct gradients *g, int64_t i)
+{
+#define TILE(vectors, per_head, column, head) row_tile(vectors, per_head, p, g, i, column, head)
+    EACH_TILE(4, p)
+#undef TILE
+}
+
+/* What belongs to the destination i. */
+INLINE void backward_row(const int weighted, const struct messages *p, const struct gradients *g, int extremes, int64_t i)
+{
+    const int64_t width = p->width;
+    const real n = (real)(p->rowptr[i + 1] - p->rowptr[i]);
+    real *node = g->node + (weighted ? 3 : 2) * i * width, *to = g->grad_u + i * width;
+    for (int64_t c = 0; c < width; c += LANES) {
+        const vec u = load(p->u + i * width + c), mean = load(g->state + 2 * i * width + c);
+        const vec of_sum = gradient_of(g, SUM, width, i, c), of_mean = gradient_of(g, MEAN, width, i, c);
+        const vec of_var = gradient_of(g, VAR, width, i, c);
+        const vec of_std = gradient_of(g, STD, width, i, c) * load(g->state + (2 * i + 1) * width + c);
+        const vec b = (2 * of_var + of_std) / n, a = of_sum + of_mean / n - b * mean;
+        if (weighted) {
+            store(node + c, a);
+            store(node + width + c, b * u);
+            store(node + 2 * width + c, b);
+        } else {
+            store(node + c, a + b * u);
+            store(node + width + c, b);
+            store(to + c, of_mean + n * of_sum); /* the variance does not depend on u */
+        }
+    }
+    if (weighted) weighted_row(p, g, i);
+    for (int64_t c = 0; c < width; c += LANES) {
+        const int64_t head = weighted ? c / p->channels : 0;
+        vec sum = load(to + c);
+        if (extremes & 1) sum += extreme_to_row(p, g, MAX, i, c, head);
+        if (extremes & 2) sum += extreme_to_row(p, g, MIN, i, c, head);
+        store(to + c, sum);
+    }
+}
+
+/* What belongs to the source j, without the extremes. `slot` tells where the edges of the columns stand in the rows. */
+INLINE void column_tile(const int vectors, const int per_head, const int weighted, const struct messages *p, const struct gradients *g,
+                        int64_t edges, const int32_t *row, const int32_t *slot, int64_t j, int64_t column, int64_t head)
+{
+    const int64_t width = p->width, heads = p->heads, stride = (weighted ? 3 : 2) * width;
+    const real *node = g->node + column, *weight = weighted ? p->weight + head : 0;
+    vec total[4], slope[4];
+    UNROLL for (int v = 0; v < vectors; v++) total[v] = slope[v] = splat(0);
+    for (int64_t begin = 0; begin < edges; begin += EDGES_PER_BLOCK) {
+        const int64_t end = smaller(edges, begin + EDGES_PER_BLOCK);
+        vec sum[4], slope_sum[4];
+        UNROLL for (int v = 0; v < vectors; v++) sum[v] = slope_sum[v] = splat(0);
+        for (int64_t e = begin; e < end; e++) {
+            const real *from = node + row[e] * stride;
+            const real *w = weighted ? weight + slot[e] * heads : 0;
+            UNROLL for (int v = 0; v < vectors; v++) {
+                if (weighted) {
+                    const real x = w[v / per_head];
+                    sum[v] += x * (load(from + v * LANES) + x * load(from + width + v * LANES));
+                    slope_sum[v] += x * x * load(from + 2 * width + v * LANES);
+                } else {
+                    sum[v] += load(from + v * LANES);
+                    slope_sum[v] += load(from + width + v * LANES);
+                }
+            }
+        }
+        UNROLL for (int v = 0; v < vectors; v++) {
+            total[v] += sum[v];
+            slope[v] += slope_sum[v];
+        }
+    }
+    UNROLL for (int v = 0; v < vectors; v++) {
+        const int64_t c = j * width + column + v * LANES;
+        store(g->grad_v + c, total[v] + load(p->v + c) * slope[v]);
+    }
+}
+
+NOINLINE void weighted_column(const struct messages *p, const struct gradients *g, int64_t edges, const int32_t *row,
+                              const int32_t *slot, int64_t j)
+{
+#define TILE(vectors, per_head, column, head) column_tile(vectors, per_head, 1, p, g, edges, row, slot, j, column, head)
+    EACH_TILE(4, p)
+#undef TILE
+}
+
+NOINLINE void plain_column(const struct messages *p, const struct gradients *g, int64_t edges, const int32_t *row, int64_t j)
+{
+#define TILE(vectors, per_head, column, head) column_tile(vectors, per_head, 0, p, g, edges, row, 0, j, column, head)
+    EACH_TILE(4, p)
+#undef TILE
+}
+
+/* weight, slot and grad_weight are NULL without weights. Returns 0, or 1 if there is no memory. */
+int EXPORT(pna_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr,
+                         const int32_t *row, const int32_t *slot, int64_t heads, int64_t channels, const real *u, const real *v,
+                         const real *weight, int64_t count, const int64_t *kinds, const real *state, const int32_t *places,
+                         const real *grad, real *grad_u, real *grad_v, real *grad_weight, int threads)
+{
+    const int64_t width = heads * channels;
+    const struct messages messages = {rowptr, col, heads, channels, width, u, v, weight};
+    real *node = malloc(((size_t)rows * (weight ? 3 : 2) * (size_t)width + 1) * sizeof *node);
+    if (!node) return 1;
+    const struct gradients gradients = {count, kinds, state, grad, places, node, grad_u, grad_v, grad_weight};
+    const int extremes = asks_for(&gradients, MAX) | asks_for(&gradients, MIN) << 1;
+
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+#pragma omp for schedule(dynamic, ROWS_PER_TASK)
+        for (int64_t i = 0; i < rows; i++) {
+            if (rowptr[i] == rowptr[i + 1])
+                memset(grad_u + i * width, 0, (size_t)width * sizeof *grad_u);
+            else if (weight)
+                backward_row(1, &messages, &gradients, extremes, i);
+            else
+                backward_row(0, &messages, &gradients, extremes, i);
+        }
+#pragma omp for schedule(dynamic, ROWS_PER_TASK)
+        for (int64_t j = 0; j < cols; j++) {
+            const int64_t edges = colptr[j + 1] - colptr[j];
+            if (weight)
+                weighted_column(&messages, &gradients, edges, row + colptr[j], slot + colptr[j], j);
+            else
+                plain_column(&messages, &gradients, edges, row + colptr[j], j);
+        }
+        /* Each thread has columns of its own, and all threads go through the nodes in the same order. */
+        if (extremes)
+#pragma omp for schedule(dynamic, 1)
+            for (int64_t begin = 0; begin < width; begin += CHANNELS_PER_TASK)
+                for (int64_t i = 0; i < rows; i++)
+                    for (int64_t c = begin; rowptr[i] < rowptr[i + 1] && c < smaller(width, begin + CHANNELS_PER_TASK); c += LANES) {
+                        const int64_t head = weight ? c / channels : 0;
+                        if (extremes & 1) extreme_to_columns(&messages, &gradients, MAX, i, c, head);
+                        if (extremes & 2) extreme_to_columns(&messages, &gradients, MIN, i, c, head);
+                    }
+    }
+    free(node);
+    return 0;
+}

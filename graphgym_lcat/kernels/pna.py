@@ -1,0 +1,305 @@
+"""Statistics of messages over the in-edges of each node, by the compiled kernels: what PNA aggregates.
+
+A message is ``w_ij (receiver_i + sender_j)``. Its weights ``[E, H]`` have the order of the fused layout: by destination, then by
+source (:attr:`.CompactLayout.col`). No tensor grows with edges times channels.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from graphgym_lcat.kernels import library, ops
+from graphgym_lcat.kernels.calls import _threads
+from graphgym_lcat.kernels.compact import CompactLayout
+from graphgym_lcat.kernels.graph import Graph
+
+#: Names of the statistics, in the order of csrc/pna.c.
+STATISTICS = ("sum", "mean", "min", "max", "var", "std")
+LANES = 8
+MAX_EDGES = 2**31 - 1
+MAX_HEADS = 64
+
+State = tuple[Tensor, Tensor]
+
+
+def message_statistics(
+    graph: Graph, receiver: Tensor, sender: Tensor, statistics: Sequence[str], weight: Tensor | None = None
+) -> Tensor:
+    """Statistics of the messages ``weight_ij (receiver_i + sender_j)`` over the in-edges of each node; 0 where there are none.
+
+    Definitions and gradients are those of PyG's aggregators on the CPU.
+
+    Args:
+        graph: A graph without added self-loops.
+        receiver: ``[num_dst, F]``.
+        sender: ``[num_src, F]``.
+        statistics: Names from ``STATISTICS``.
+        weight: ``[E, H]`` in the order of the fused layout, where H divides F; None for 1.
+
+    Returns:
+        ``[num_dst, len(statistics) * F]``.
+    """
+    heads = 1 if weight is None else weight.size(1)
+    width = sender.size(1)
+    more = -(width // heads) % LANES
+    if more:
+        receiver, sender = (_pad(part, heads, more) for part in (receiver, sender))
+    kinds = tuple(STATISTICS.index(name) for name in statistics)
+    inputs = (receiver, sender) if weight is None else (receiver, sender, weight)
+    if torch.compiler.is_compiling():
+        operator = _plain_operator if weight is None else _weighted_operator
+        out = operator(*ops.handle(graph), *inputs, list(kinds))[0]
+    elif torch.is_grad_enabled() and any(part.requires_grad for part in inputs):
+        out = _Statistics.apply(graph.compact, kinds, *inputs)
+    else:
+        out, _ = forward(graph.compact, kinds, False, *(part.contiguous() for part in inputs))
+    if more:
+        out = out.unflatten(1, (len(kinds), heads, width // heads + more))[..., : width // heads].flatten(1)
+    return out
+
+
+def attention_weights(graph: Graph, query: Tensor, key: Tensor, negative_slope: float) -> Tensor:
+    r"""The attention adjacency :math:`n_i \gamma_{ij}` with the score of GAT, ``[E, H]`` in the order of the fused layout.
+
+    Args:
+        graph: A graph without added self-loops.
+        query: ``[num_dst, H]``.
+        key: ``[num_src, H]``.
+        negative_slope: Slope of the LeakyReLU.
+    """
+    if torch.compiler.is_compiling():
+        return _weights_operator(*ops.handle(graph), query, key, negative_slope)
+    if torch.is_grad_enabled() and (query.requires_grad or key.requires_grad):
+        return _Weights.apply(graph.compact, query, key, negative_slope)
+    return weights_forward(graph.compact, _rows(query), _rows(key), negative_slope)
+
+
+def in_layout_order(graph: Graph, weight: Tensor) -> Tensor:
+    """``weight`` ``[E, …]``, given in the order of ``graph.edge_index``, in the order of the fused layout."""
+    src, dst = graph.edge_index.long()
+    order = torch.argsort(src, stable=True)
+    return weight.index_select(0, order[torch.argsort(dst[order], stable=True)])
+
+
+def forward(
+    layout: CompactLayout,
+    kinds: tuple[int, ...],
+    train: bool,
+    receiver: Tensor,
+    sender: Tensor,
+    weight: Tensor | None = None,
+) -> tuple[Tensor, State]:
+    """The statistics ``[num_dst, len(kinds) * F]``, and with ``train`` what the backward pass needs (else empty tensors)."""
+    heads = 1 if weight is None else weight.size(1)
+    width = sender.size(1)
+    out = sender.new_empty(layout.num_dst, len(kinds) * width)
+    size = (layout.num_dst, 2 * width) if train else (0,)
+    state, places = sender.new_empty(size), sender.new_empty(size, dtype=torch.int32)
+    library.load().call(
+        "pna_forward",
+        sender.dtype,
+        *layout.by_row,
+        heads,
+        width // heads,
+        receiver.data_ptr(),
+        sender.data_ptr(),
+        0 if weight is None else weight.data_ptr(),
+        len(kinds),
+        _kinds_tensor(kinds).data_ptr(),
+        out.data_ptr(),
+        state.data_ptr() if train else 0,
+        places.data_ptr() if train else 0,
+        _threads(layout, width),
+    )
+    return out, (state, places)
+
+
+def backward(
+    layout: CompactLayout,
+    kinds: tuple[int, ...],
+    state: State,
+    grad: Tensor,
+    receiver: Tensor,
+    sender: Tensor,
+    weight: Tensor | None = None,
+) -> tuple[Tensor, ...]:
+    """Gradients of receiver, sender and, if there is one, weight."""
+    heads = 1 if weight is None else weight.size(1)
+    width = sender.size(1)
+    grads = [torch.empty_like(receiver), torch.empty_like(sender)]
+    if weight is not None:
+        grads.append(torch.empty_like(weight))
+    library.load().call(
+        "pna_backward",
+        sender.dtype,
+        *layout.by_row,
+        *layout.by_col,
+        0 if weight is None else layout.slots.data_ptr(),
+        heads,
+        width // heads,
+        receiver.data_ptr(),
+        sender.data_ptr(),
+        0 if weight is None else weight.data_ptr(),
+        len(kinds),
+        _kinds_tensor(kinds).data_ptr(),
+        *(part.data_ptr() for part in state),
+        grad.data_ptr(),
+        grads[0].data_ptr(),
+        grads[1].data_ptr(),
+        0 if weight is None else grads[2].data_ptr(),
+        _threads(layout, width),
+    )
+    return tuple(grads)
+
+
+def weights_forward(layout: CompactLayout, query: Tensor, key: Tensor, slope: float) -> Tensor:
+    """See :func:`attention_weights`."""
+    heads = key.size(1)
+    weight = key.new_empty(layout.col.numel(), heads)
+    library.load().call(
+        "adjacency_forward",
+        key.dtype,
+        *layout.by_row,
+        heads,
+        query.data_ptr(),
+        query.stride(0),
+        key.data_ptr(),
+        key.stride(0),
+        slope,
+        weight.data_ptr(),
+        _threads(layout, heads),
+    )
+    return weight
+
+
+def weights_backward(
+    layout: CompactLayout, query: Tensor, key: Tensor, slope: float, weight: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Gradients of query and key."""
+    heads = key.size(1)
+    of_pair = torch.empty_like(weight)
+    grads = key.new_empty(layout.num_dst, heads), key.new_empty(layout.num_src, heads)
+    library.load().call(
+        "adjacency_backward",
+        key.dtype,
+        *layout.by_row,
+        *layout.by_col[:2],
+        layout.slots.data_ptr(),
+        heads,
+        query.data_ptr(),
+        query.stride(0),
+        key.data_ptr(),
+        key.stride(0),
+        slope,
+        weight.data_ptr(),
+        grad.data_ptr(),
+        of_pair.data_ptr(),
+        *(part.data_ptr() for part in grads),
+        _threads(layout, heads),
+    )
+    return grads
+
+
+@functools.cache
+def _kinds_tensor(kinds: tuple[int, ...]) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.tensor(kinds, dtype=torch.int64, device="cpu")
+
+
+def _pad(features: Tensor, heads: int, more: int) -> Tensor:
+    """``more`` zero channels behind those of each head."""
+    return F.pad(features.unflatten(1, (heads, features.size(1) // heads)), (0, more)).flatten(1)
+
+
+def _rows(tensor: Tensor) -> Tensor:
+    """Rows may lie apart (a slice of columns), their numbers not."""
+    return tensor if tensor.stride(1) == 1 or tensor.size(1) == 1 else tensor.contiguous()
+
+
+class _Statistics(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, layout: CompactLayout, kinds: tuple[int, ...], *inputs: Tensor) -> Tensor:
+        ctx.layout, ctx.kinds = layout, kinds
+        inputs = tuple(part.contiguous() for part in inputs)
+        out, state = forward(layout, kinds, True, *inputs)
+        ctx.save_for_backward(*state, *inputs)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor):
+        state, places, *inputs = ctx.saved_tensors
+        return None, None, *backward(ctx.layout, ctx.kinds, (state, places), grad.contiguous(), *inputs)
+
+
+class _Weights(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, layout: CompactLayout, query: Tensor, key: Tensor, slope: float) -> Tensor:
+        ctx.layout, ctx.slope = layout, slope
+        query, key = _rows(query), _rows(key)
+        weight = weights_forward(layout, query, key, slope)
+        ctx.save_for_backward(query, key, weight)
+        return weight
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor):
+        query, key, weight = ctx.saved_tensors
+        return None, *weights_backward(ctx.layout, query, key, ctx.slope, weight, grad.contiguous()), None
+
+
+def _fake_statistics(handle: ops.Handle, receiver: Tensor, sender: Tensor, *others) -> tuple[Tensor, Tensor, Tensor]:
+    num_dst, width, kinds = handle[2], sender.size(1), others[-1]
+    kept = sender.new_empty(num_dst, 2 * width)
+    return sender.new_empty(num_dst, len(kinds) * width), kept, torch.empty_like(kept, dtype=torch.int32)
+
+
+def _statistics_operator(name: str, inputs: str, count: int):
+    """The operator ``lcat::name`` for ``count`` tensors ``inputs``, with its derivative."""
+
+    def compute(layout: CompactLayout, *arguments) -> tuple[Tensor, ...]:
+        out, state = forward(layout, tuple(arguments[-1]), True, *arguments[:-1])
+        return out, *state
+
+    def compute_backward(layout: CompactLayout, *arguments) -> tuple[Tensor, ...]:
+        tensors, (kinds, state, places, grad) = arguments[:count], arguments[count:]
+        return backward(layout, tuple(kinds), (state, places), grad, *tensors)
+
+    operator = ops._operator(name, f"{inputs}, int[] kinds", 3, compute, _fake_statistics)
+    derivative = ops._operator(
+        f"{name}_backward",
+        f"{inputs}, int[] kinds, Tensor state, Tensor places, Tensor grad",
+        count,
+        compute_backward,
+        lambda handle, *arguments: ops._like(*arguments[:count]),
+    )
+    ops._differentiate(operator, derivative, keep=range(count + 1), keep_results=(1, 2))
+    return operator
+
+
+_plain_operator = _statistics_operator("message_statistics", "Tensor receiver, Tensor sender", 2)
+_weighted_operator = _statistics_operator(
+    "weighted_message_statistics", "Tensor receiver, Tensor sender, Tensor weight", 3
+)
+
+_weights_operator = ops._operator(
+    "attention_weights",
+    "Tensor query, Tensor key, float slope",
+    1,
+    weights_forward,
+    lambda handle, query, key, slope: key.new_empty(handle[0].size(1), key.size(1)),
+)
+_weights_operator_backward = ops._operator(
+    "attention_weights_backward",
+    "Tensor query, Tensor key, float slope, Tensor weight, Tensor grad",
+    2,
+    weights_backward,
+    lambda handle, query, key, *rest: ops._like(query, key),
+)
+ops._differentiate(_weights_operator, _weights_operator_backward, keep=(0, 1, 2), keep_results=(0,))
