@@ -6,6 +6,7 @@ source (:attr:`.CompactLayout.col`). No tensor grows with edges times channels.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import library, ops
+from graphgym_lcat.kernels import fused, library, ops
 from graphgym_lcat.kernels.calls import _threads
 from graphgym_lcat.kernels.compact import CompactLayout
 from graphgym_lcat.kernels.graph import Graph
@@ -39,12 +40,14 @@ def message_statistics(
         graph: A graph without added self-loops.
         receiver: ``[num_dst, F]``.
         sender: ``[num_src, F]``.
-        statistics: Names from ``STATISTICS``.
+        statistics: Different names from ``STATISTICS``.
         weight: ``[E, H]`` in the order of the fused layout, where H divides F; None for 1.
 
     Returns:
         ``[num_dst, len(statistics) * F]``.
     """
+    if len(set(statistics)) < len(statistics):
+        raise ValueError(f"`statistics` must be different, got {list(statistics)}")
     heads = 1 if weight is None else weight.size(1)
     width = sender.size(1)
     more = -(width // heads) % LANES
@@ -73,6 +76,11 @@ def attention_weights(graph: Graph, query: Tensor, key: Tensor, negative_slope: 
         key: ``[num_src, H]``.
         negative_slope: Slope of the LeakyReLU.
     """
+    heads = key.size(1)
+    more = fused._padding(heads, LANES)[0]
+    if more:
+        query, key = F.pad(query, (0, more)), F.pad(key, (0, more))
+        return attention_weights(graph, query, key, negative_slope)[:, :heads]
     if torch.compiler.is_compiling():
         return _weights_operator(*ops.handle(graph), query, key, negative_slope)
     if torch.is_grad_enabled() and (query.requires_grad or key.requires_grad):
@@ -111,7 +119,7 @@ def forward(
         sender.data_ptr(),
         0 if weight is None else weight.data_ptr(),
         len(kinds),
-        _kinds_tensor(kinds).data_ptr(),
+        ctypes.addressof(_places_of(kinds)),
         out.data_ptr(),
         state.data_ptr() if train else 0,
         places.data_ptr() if train else 0,
@@ -147,7 +155,7 @@ def backward(
         sender.data_ptr(),
         0 if weight is None else weight.data_ptr(),
         len(kinds),
-        _kinds_tensor(kinds).data_ptr(),
+        ctypes.addressof(_places_of(kinds)),
         *(part.data_ptr() for part in state),
         grad.data_ptr(),
         grads[0].data_ptr(),
@@ -207,9 +215,9 @@ def weights_backward(
 
 
 @functools.cache
-def _kinds_tensor(kinds: tuple[int, ...]) -> Tensor:
-    with torch.inference_mode(False):
-        return torch.tensor(kinds, dtype=torch.int64, device="cpu")
+def _places_of(kinds: tuple[int, ...]) -> ctypes.Array[ctypes.c_int64]:
+    """Where each statistic stands among those that are asked for; −1 for the others."""
+    return (ctypes.c_int64 * len(STATISTICS))(*(kinds.index(k) if k in kinds else -1 for k in range(len(STATISTICS))))
 
 
 def _pad(features: Tensor, heads: int, more: int) -> Tensor:

@@ -3,60 +3,82 @@
  * The weights stand edge by edge in the order of the rows, [edges, heads]. With grad the gradient of w, that of the score is
  *   w_ij (grad_ij − Σ_j w_ij grad_ij / n_i),
  * times the slope of LeakyReLU: summed over a row for q, over a column for k.
+ *
+ * Heads are 1, 2, 4 or a multiple of 8 up to 64. The caller pads.
  */
-#include <float.h>
+#include "block.h"
 
-#include "rows.h"
+#define VECTORS_PER_SUM 64 /* sums of blocks, then of their sums: long rows lose little to rounding */
 
-#define ROWS_PER_TASK 32
-#define MAX_HEADS 64
-
-#ifdef REAL_IS_DOUBLE
-#define LOWEST (-DBL_MAX)
-#define TINY DBL_MIN
-#else
-#define LOWEST (-FLT_MAX)
-#define TINY FLT_MIN
-#endif
-
-INLINE real leaky_one(real t, real slope) { return t > 0 ? t : t * slope; }
-
-/* exp of n numbers in place. */
-INLINE void exponentials(int64_t n, real *x)
+/* Vectors over (edge, head) that may end within one. */
+INLINE vec load_some(const real *p, int64_t lanes)
 {
-    int64_t e = 0;
-    for (; e + LANES <= n; e += LANES) store(x + e, exponential(load(x + e)));
-    if (e < n) {
-        real rest[LANES] = {0};
-        memcpy(rest, x + e, (size_t)(n - e) * sizeof *x);
-        store(rest, exponential(load(rest)));
-        memcpy(x + e, rest, (size_t)(n - e) * sizeof *x);
-    }
+    real some[LANES] = {0};
+    if (lanes >= LANES) return load(p);
+    memcpy(some, p, (size_t)lanes * sizeof *p);
+    return load(some);
 }
 
-INLINE void weights_row(const int64_t heads, int64_t edges, const int32_t *col, const real *q, const real *k, int64_t k_stride,
-                        real slope, real *weight)
+INLINE void store_some(real *p, int64_t lanes, vec v)
 {
-    real top[MAX_HEADS];
-    double sum[MAX_HEADS];
+    if (lanes >= LANES)
+        store(p, v);
+    else
+        memcpy(p, &v, (size_t)lanes * sizeof *p);
+}
+
+INLINE void weights_row(const int64_t heads, struct edges edges, const real *q, const real *k, int64_t k_stride, real slope,
+                        real *weight)
+{
+    const int64_t n = edges.end - edges.slot, items = n * heads, repeat = period(heads);
+    real q_lanes[MAX_HEADS], lanes[MAX_HEADS], top[MAX_HEADS], sum[MAX_HEADS];
+    real *to = weight;
+    struct block block;
+
+    spread(heads, q, q_lanes);
     for (int64_t h = 0; h < heads; h++) {
         top[h] = LOWEST;
         sum[h] = 0;
     }
-    for (int64_t e = 0; e < edges; e++)
-        for (int64_t h = 0; h < heads; h++) {
-            const real t = q[h] + k[col[e] * k_stride + h], score = leaky_one(t, slope);
-            weight[e * heads + h] = score;
-            top[h] = score > top[h] ? score : top[h];
+    while (next_block(&edges, heads, &block)) {
+        const int64_t size = block.count * heads;
+        for (int64_t part = 0; part < repeat; part += LANES) {
+            const vec q_part = load(q_lanes + part);
+            vec most = splat(LOWEST);
+            for (int64_t m = part; m < size; m += repeat) {
+                const vec score = leaky(gather(heads, part, indices_at(&block, heads, m), k, k_stride) + q_part, slope);
+                most = larger(most, score);
+                store_some(to + m, size - m, score);
+            }
+            store(lanes + part, most);
         }
-    for (int64_t e = 0; e < edges; e++)
-        for (int64_t h = 0; h < heads; h++) weight[e * heads + h] -= top[h];
-    exponentials(edges * heads, weight);
-    for (int64_t e = 0; e < edges; e++)
-        for (int64_t h = 0; h < heads; h++) sum[h] += weight[e * heads + h];
-    for (int64_t h = 0; h < heads; h++) top[h] = (real)((double)edges / (sum[h] < TINY ? TINY : sum[h]));
-    for (int64_t e = 0; e < edges; e++)
-        for (int64_t h = 0; h < heads; h++) weight[e * heads + h] *= top[h];
+        fold_max(heads, lanes, top);
+        to += size;
+    }
+    spread(heads, top, lanes);
+    for (int64_t part = 0; part < repeat; part += LANES) {
+        const vec shift = load(lanes + part);
+        vec total = splat(0);
+        for (int64_t m = part; m < items;) {
+            vec block_total = splat(0);
+            for (const int64_t end = m + VECTORS_PER_SUM * repeat; m < items && m < end; m += repeat) {
+                vec y = exponential(load_some(weight + m, items - m) - shift);
+                if (m + LANES > items) y = keep(first_lanes(items - m), y);
+                block_total += y;
+                store_some(weight + m, items - m, y);
+            }
+            total += block_total;
+        }
+        store(q_lanes + part, total);
+    }
+    fold_sum(heads, q_lanes, sum);
+    for (int64_t h = 0; h < heads; h++) sum[h] = (real)n / (sum[h] < TINY ? TINY : sum[h]);
+    spread(heads, sum, lanes);
+    for (int64_t part = 0; part < repeat; part += LANES) {
+        const vec scale = load(lanes + part);
+        for (int64_t m = part; m < items; m += repeat)
+            store_some(weight + m, items - m, load_some(weight + m, items - m) * scale);
+    }
 }
 
 int EXPORT(adjacency_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t heads, const real *q, int64_t q_stride,
@@ -64,48 +86,78 @@ int EXPORT(adjacency_forward)(int64_t rows, const int64_t *rowptr, const int32_t
 {
 #pragma omp parallel for schedule(dynamic, ROWS_PER_TASK) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < rows; i++) {
-        const int64_t first = rowptr[i], edges = rowptr[i + 1] - first;
+        const struct edges edges = {col + rowptr[i], col + rowptr[i + 1], -1};
         if (heads == 4)
-            weights_row(4, edges, col + first, q + i * q_stride, k, k_stride, (real)slope, weight + first * 4);
+            weights_row(4, edges, q + i * q_stride, k, k_stride, (real)slope, weight + rowptr[i] * 4);
         else
-            weights_row(heads, edges, col + first, q + i * q_stride, k, k_stride, (real)slope, weight + first * heads);
+            weights_row(heads, edges, q + i * q_stride, k, k_stride, (real)slope, weight + rowptr[i] * heads);
     }
     return 0;
 }
 
-/* `to` becomes the gradient of q_i + k_j; it may be `grad` itself. */
-INLINE void weights_row_backward(const int64_t heads, int64_t edges, const int32_t *col, const real *q, const real *k, int64_t k_stride,
-                                 real slope, const real *weight, const real *grad, real *to, real *grad_q)
+/* `to` becomes the gradient of q_i + k_j. */
+INLINE void weights_row_backward(const int64_t heads, struct edges edges, const real *q, const real *k, int64_t k_stride, real slope,
+                                 const real *weight, const real *grad, real *to, real *grad_q)
 {
-    real mean[MAX_HEADS];
-    double sum[MAX_HEADS];
-    for (int64_t h = 0; h < heads; h++) sum[h] = 0;
-    for (int64_t e = 0; e < edges; e++)
-        for (int64_t h = 0; h < heads; h++) sum[h] += weight[e * heads + h] * grad[e * heads + h];
-    for (int64_t h = 0; h < heads; h++) {
-        mean[h] = edges ? (real)(sum[h] / (double)edges) : 0;
-        sum[h] = 0;
-    }
-    for (int64_t e = 0; e < edges; e++)
-        for (int64_t h = 0; h < heads; h++) {
-            const int64_t n = e * heads + h;
-            const real g = weight[n] * (grad[n] - mean[h]);
-            to[n] = q[h] + k[col[e] * k_stride + h] > 0 ? g : g * slope;
-            sum[h] += to[n];
+    const int64_t n = edges.end - edges.slot, items = n * heads, repeat = period(heads);
+    real q_lanes[MAX_HEADS], lanes[MAX_HEADS], mean[MAX_HEADS];
+    struct block block;
+
+    for (int64_t h = 0; h < heads; h++) mean[h] = grad_q[h] = 0;
+    for (int64_t part = 0; part < repeat; part += LANES) {
+        vec total = splat(0);
+        for (int64_t m = part; m < items;) {
+            vec block_total = splat(0);
+            for (const int64_t end = m + VECTORS_PER_SUM * repeat; m < items && m < end; m += repeat)
+                block_total += load_some(weight + m, items - m) * load_some(grad + m, items - m);
+            total += block_total;
         }
-    for (int64_t h = 0; h < heads; h++) grad_q[h] = (real)sum[h];
+        store(lanes + part, total);
+    }
+    fold_sum(heads, lanes, mean);
+    for (int64_t h = 0; h < heads; h++) mean[h] /= (real)(n ? n : 1);
+    spread(heads, mean, lanes);
+    spread(heads, q, q_lanes);
+    while (next_block(&edges, heads, &block)) {
+        const int64_t size = block.count * heads;
+        real sums[MAX_HEADS];
+        for (int64_t part = 0; part < repeat; part += LANES) {
+            const vec q_part = load(q_lanes + part), mean_part = load(lanes + part);
+            vec total = splat(0);
+            for (int64_t m = part; m < size; m += repeat) {
+                const vec x = gather(heads, part, indices_at(&block, heads, m), k, k_stride) + q_part;
+                vec g = load_some(weight + m, size - m) * (load_some(grad + m, size - m) - mean_part);
+                g = choose(x > 0, g, g * slope);
+                total += g; /* behind the last edge the weight is 0 */
+                store_some(to + m, size - m, g);
+            }
+            store(sums + part, total);
+        }
+        fold_sum(heads, sums, grad_q);
+        weight += size;
+        grad += size;
+        to += size;
+    }
 }
 
-INLINE void weights_column_backward(const int64_t heads, int64_t edges, const int32_t *slot, const real *of_pair, real *grad_k)
+INLINE void weights_column_backward(const int64_t heads, struct edges slots, const real *of_pair, real *grad_k)
 {
-    double sum[MAX_HEADS];
-    for (int64_t h = 0; h < heads; h++) sum[h] = 0;
-    for (int64_t e = 0; e < edges; e++)
-        for (int64_t h = 0; h < heads; h++) sum[h] += of_pair[slot[e] * heads + h];
-    for (int64_t h = 0; h < heads; h++) grad_k[h] = (real)sum[h];
+    const int64_t repeat = period(heads);
+    real sums[MAX_HEADS];
+    struct block block;
+    for (int64_t h = 0; h < heads; h++) grad_k[h] = 0;
+    while (next_block(&slots, heads, &block)) {
+        for (int64_t part = 0; part < repeat; part += LANES) {
+            vec total = splat(0);
+            for (int64_t m = part; m < block.count * heads; m += repeat)
+                total += only_edges(&block, heads, m, gather(heads, part, indices_at(&block, heads, m), of_pair, heads));
+            store(sums + part, total);
+        }
+        fold_sum(heads, sums, grad_k);
+    }
 }
 
-/* `of_pair` has room for one number per edge and head. */
+/* slot tells where the edges of the columns stand in the rows; `of_pair` has room for one number per edge and head. */
 int EXPORT(adjacency_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr,
                                const int32_t *slot, int64_t heads, const real *q, int64_t q_stride, const real *k, int64_t k_stride,
                                double slope, const real *weight, const real *grad, real *of_pair, real *grad_q, real *grad_k,
@@ -113,23 +165,25 @@ int EXPORT(adjacency_backward)(int64_t rows, const int64_t *rowptr, const int32_
 {
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
+#define ROW(heads)                                                                                                            \
+    weights_row_backward(heads, edges, q + i * q_stride, k, k_stride, (real)slope, weight + n, grad + n, of_pair + n, grad_q + i * heads)
 #pragma omp for schedule(dynamic, ROWS_PER_TASK)
         for (int64_t i = 0; i < rows; i++) {
-            const int64_t first = rowptr[i], edges = rowptr[i + 1] - first, n = first * heads;
+            const struct edges edges = {col + rowptr[i], col + rowptr[i + 1], -1};
+            const int64_t n = rowptr[i] * heads;
             if (heads == 4)
-                weights_row_backward(4, edges, col + first, q + i * q_stride, k, k_stride, (real)slope, weight + n, grad + n,
-                                     of_pair + n, grad_q + i * 4);
+                ROW(4);
             else
-                weights_row_backward(heads, edges, col + first, q + i * q_stride, k, k_stride, (real)slope, weight + n, grad + n,
-                                     of_pair + n, grad_q + i * heads);
+                ROW(heads);
         }
+#undef ROW
 #pragma omp for schedule(dynamic, ROWS_PER_TASK)
         for (int64_t j = 0; j < cols; j++) {
-            const int64_t edges = colptr[j + 1] - colptr[j];
+            const struct edges slots = {slot + colptr[j], slot + colptr[j + 1], -1};
             if (heads == 4)
-                weights_column_backward(4, edges, slot + colptr[j], of_pair, grad_k + j * 4);
+                weights_column_backward(4, slots, of_pair, grad_k + j * 4);
             else
-                weights_column_backward(heads, edges, slot + colptr[j], of_pair, grad_k + j * heads);
+                weights_column_backward(heads, slots, of_pair, grad_k + j * heads);
         }
     }
     return 0;

@@ -20,9 +20,15 @@
 #define ROWS_PER_TASK 32
 #define EDGES_PER_BLOCK 256 /* sums of blocks, then of their sums: long rows lose little to rounding */
 #define CHANNELS_PER_TASK (2 * LANES)
+/* Vectors that are worked on at once: what belongs to them fits into the registers. */
+#ifdef __AVX512F__
+#define TILE_SIZE 4
+#else
+#define TILE_SIZE 2
+#endif
 #define MARK ((bits)(ubits)0x80000000u) /* of a position: the extreme has ties, or is 0 */
 
-enum statistic { SUM, MEAN, MIN, MAX, VAR, STD };
+enum statistic { SUM, MEAN, MIN, MAX, VAR, STD, STATISTICS };
 
 struct messages {
     const int64_t *rowptr;
@@ -32,8 +38,26 @@ struct messages {
 };
 
 INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-INLINE mask choose_bits(mask m, mask yes, mask no) { return (m & yes) | (~m & no); }
 INLINE mask splat_bits(bits x) { return (mask){x, x, x, x, x, x, x, x}; }
+
+/* As larger(), but one instruction where there is one; `b` where one is NaN. */
+INLINE vec maximum(vec a, vec b)
+{
+#if defined(__AVX__) && !defined(REAL_IS_DOUBLE)
+    return __builtin_ia32_maxps256(a, b);
+#else
+    return choose(a > b, a, b);
+#endif
+}
+
+INLINE vec minimum(vec a, vec b)
+{
+#if defined(__AVX__) && !defined(REAL_IS_DOUBLE)
+    return __builtin_ia32_minps256(a, b);
+#else
+    return choose(a < b, a, b);
+#endif
+}
 
 INLINE vec square_root(vec x)
 {
@@ -49,46 +73,37 @@ INLINE vec message(const struct messages *p, int64_t i, int64_t slot, int64_t co
     return p->weight ? x * p->weight[slot * p->heads + head] : x;
 }
 
-/* What the caller wants to know: `kinds` of statistics in `out` [rows, count, width], and what the backward pass needs. */
+/* What the caller wants to know: statistic s stands at place[s] of `count` in `out` [rows, count, width], or nowhere (−1). */
 struct results {
     int64_t count;
-    const int64_t *kinds;
+    const int64_t *place;
     real *out;
-    real *state;   /* [rows, 2, width]: mean, 1 / std; NULL if no gradient is needed */
+    real *state;    /* [rows, 2, width]: mean, 1 / std; NULL if no gradient is needed */
     int32_t *places; /* [rows, 2, width]: position of the maximum, of the minimum */
 };
 
-INLINE void store_places(int32_t *to, mask places)
+/* Positions of an extreme: where it was found, marked unless that was exactly one, which was not 0. */
+INLINE void store_places(int32_t *to, vec extreme, mask count, mask places)
 {
+    places |= ((count != 1) | (extreme == 0)) & MARK;
     for (int l = 0; l < LANES; l++) to[l] = (int32_t)places[l];
 }
 
 INLINE void store_statistics(const struct results *r, int64_t width, int64_t i, int64_t column, real n, vec origin, vec total,
-                             vec squares, vec top, vec bottom, mask top_at, mask bottom_at)
+                             vec squares, vec top, vec bottom)
 {
-    const real epsilon = (real)1e-5, least = (real)0.0031622776601683794; /* its root, as PyG compares with */
+    const real epsilon = (real)1e-5, least = (real)0.0031622776601683794; /* its root, which PyG compares with */
     const vec offset = total / n, mean = origin + offset, var = squares / n - offset * offset;
     vec std = square_root(choose(var < epsilon, splat(epsilon), var));
     std = choose(std <= least, splat(0), std);
     top = choose(total != total, total, top);
     bottom = choose(total != total, total, bottom);
-    for (int64_t s = 0; s < r->count; s++) {
-        vec value;
-        switch (r->kinds[s]) {
-        case SUM: value = mean * n; break;
-        case MEAN: value = mean; break;
-        case MIN: value = bottom; break;
-        case MAX: value = top; break;
-        case VAR: value = var; break;
-        default: value = std;
-        }
-        store(r->out + (i * r->count + s) * width + column, value);
-    }
+    const vec values[STATISTICS] = {mean * n, mean, bottom, top, var, std};
+    UNROLL for (int s = 0; s < STATISTICS; s++)
+        if (r->place[s] >= 0) store(r->out + (i * r->count + r->place[s]) * width + column, values[s]);
     if (r->state) {
         store(r->state + 2 * i * width + column, mean);
         store(r->state + (2 * i + 1) * width + column, choose(std == 0, splat(0), 1 / std));
-        store_places(r->places + 2 * i * width + column, top_at | ((top == 0) & MARK));
-        store_places(r->places + (2 * i + 1) * width + column, bottom_at | ((bottom == 0) & MARK));
     }
 }
 
@@ -100,7 +115,6 @@ INLINE void statistics_tile(const int vectors, const int per_head, const int wei
     const int32_t *col = p->col + first;
     const real *rows = p->v + column, *weight = weighted ? p->weight + first * heads + head : 0;
     vec own[4], origin[4], total[4], squares[4], top[4], bottom[4];
-    mask top_at[4], bottom_at[4];
 
     UNROLL for (int v = 0; v < vectors; v++) {
         own[v] = load(p->u + i * width + column + v * LANES);
@@ -111,7 +125,6 @@ INLINE void statistics_tile(const int vectors, const int per_head, const int wei
         total[v] = m - origin[v];
         squares[v] = total[v] * total[v];
         top[v] = bottom[v] = m;
-        top_at[v] = bottom_at[v] = splat_bits(0);
     }
     for (int64_t begin = 1; begin < edges; begin += EDGES_PER_BLOCK) {
         const int64_t end = smaller(edges, begin + EDGES_PER_BLOCK);
@@ -119,17 +132,14 @@ INLINE void statistics_tile(const int vectors, const int per_head, const int wei
         UNROLL for (int v = 0; v < vectors; v++) sum[v] = square[v] = splat(0);
         for (int64_t e = begin; e < end; e++) {
             const real *row = rows + col[e] * width;
-            const mask at = splat_bits((bits)e);
             UNROLL for (int v = 0; v < vectors; v++) {
                 vec m = own[v] + load(row + v * LANES);
                 if (weighted) m *= weight[e * heads + v / per_head];
                 const vec d = m - origin[v];
                 sum[v] += d;
                 square[v] += d * d;
-                top_at[v] = choose_bits(m > top[v], at, top_at[v] | ((m == top[v]) & MARK));
-                top[v] = choose(m > top[v], m, top[v]);
-                bottom_at[v] = choose_bits(m < bottom[v], at, bottom_at[v] | ((m == bottom[v]) & MARK));
-                bottom[v] = choose(m < bottom[v], m, bottom[v]);
+                top[v] = maximum(m, top[v]);
+                bottom[v] = minimum(m, bottom[v]);
             }
         }
         UNROLL for (int v = 0; v < vectors; v++) {
@@ -138,8 +148,29 @@ INLINE void statistics_tile(const int vectors, const int per_head, const int wei
         }
     }
     UNROLL for (int v = 0; v < vectors; v++)
-        store_statistics(r, width, i, column + v * LANES, (real)edges, origin[v], total[v], squares[v], top[v], bottom[v],
-                         top_at[v], bottom_at[v]);
+        store_statistics(r, width, i, column + v * LANES, (real)edges, origin[v], total[v], squares[v], top[v], bottom[v]);
+    if (!r->state) return;
+
+    mask top_at[4], bottom_at[4], top_count[4], bottom_count[4];
+    UNROLL for (int v = 0; v < vectors; v++) top_at[v] = bottom_at[v] = top_count[v] = bottom_count[v] = splat_bits(0);
+    for (int64_t e = 0; e < edges; e++) {
+        const real *row = rows + col[e] * width;
+        const mask at = splat_bits((bits)e);
+        UNROLL for (int v = 0; v < vectors; v++) {
+            vec m = own[v] + load(row + v * LANES);
+            if (weighted) m *= weight[e * heads + v / per_head];
+            const mask is_top = m == top[v], is_bottom = m == bottom[v];
+            top_at[v] |= is_top & at;
+            top_count[v] -= is_top;
+            bottom_at[v] |= is_bottom & at;
+            bottom_count[v] -= is_bottom;
+        }
+    }
+    UNROLL for (int v = 0; v < vectors; v++) {
+        int32_t *to = r->places + 2 * i * width + column + v * LANES;
+        store_places(to, top[v], top_count[v], top_at[v]);
+        store_places(to + width, bottom[v], bottom_count[v], bottom_at[v]);
+    }
 }
 
 /* Calls TILE(vectors, per head, column, head) for all columns, `most` vectors at once. */
@@ -160,24 +191,24 @@ INLINE void statistics_tile(const int vectors, const int per_head, const int wei
 NOINLINE void weighted_statistics_row(const struct messages *p, const struct results *r, int64_t i)
 {
 #define TILE(vectors, per_head, column, head) statistics_tile(vectors, per_head, 1, p, r, i, column, head)
-    EACH_TILE(2, p)
+    EACH_TILE(TILE_SIZE, p)
 #undef TILE
 }
 
 NOINLINE void plain_statistics_row(const struct messages *p, const struct results *r, int64_t i)
 {
 #define TILE(vectors, per_head, column, head) statistics_tile(vectors, per_head, 0, p, r, i, column, head)
-    EACH_TILE(2, p)
+    EACH_TILE(TILE_SIZE, p)
 #undef TILE
 }
 
 int EXPORT(pna_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t heads, int64_t channels, const real *u,
-                        const real *v, const real *weight, int64_t count, const int64_t *kinds, real *out, real *state,
+                        const real *v, const real *weight, int64_t count, const int64_t *place, real *out, real *state,
                         int32_t *places, int threads)
 {
     const int64_t width = heads * channels;
     const struct messages messages = {rowptr, col, heads, channels, width, u, v, weight};
-    const struct results results = {count, kinds, out, state, places};
+    const struct results results = {count, place, out, state, places};
 #pragma omp parallel for schedule(dynamic, ROWS_PER_TASK) num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < rows; i++) {
         if (rowptr[i] == rowptr[i + 1]) {
@@ -197,7 +228,7 @@ int EXPORT(pna_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col,
 /* What the backward pass knows. `node` has, side by side for each destination, what its sources need: a + b u, b; with weights a, b u, b. */
 struct gradients {
     int64_t count;
-    const int64_t *kinds;
+    const int64_t *place;
     const real *state, *grad;
     const int32_t *places;
     real *node;
@@ -207,17 +238,7 @@ struct gradients {
 /* The gradient of one statistic, 0 if nobody asked for it. */
 INLINE vec gradient_of(const struct gradients *g, enum statistic kind, int64_t width, int64_t i, int64_t column)
 {
-    vec sum = splat(0);
-    for (int64_t s = 0; s < g->count; s++)
-        if (g->kinds[s] == (int64_t)kind) sum += load(g->grad + (i * g->count + s) * width + column);
-    return sum;
-}
-
-INLINE int asks_for(const struct gradients *g, enum statistic kind)
-{
-    for (int64_t s = 0; s < g->count; s++)
-        if (g->kinds[s] == (int64_t)kind) return 1;
-    return 0;
+    return g->place[kind] < 0 ? splat(0) : load(g->grad + (i * g->count + g->place[kind]) * width + column);
 }
 
 /* The extremes of one row in a vector of columns. */
@@ -227,11 +248,15 @@ struct extreme {
     vec value, grad; /* with marked lanes: the value, and the gradient that each message equal to it receives */
 };
 
-NOINLINE void count_ties(const struct messages *p, int64_t i, int64_t column, int64_t head, struct extreme *x)
+NOINLINE void count_ties(const struct messages *p, enum statistic kind, int64_t i, int64_t column, int64_t head, struct extreme *x)
 {
     const int64_t first = p->rowptr[i], last = p->rowptr[i + 1];
     mask ties = splat_bits(0);
-    for (int l = 0; l < LANES; l++) x->value[l] = message(p, i, first + x->place[l], column, head)[l];
+    x->value = message(p, i, first, column, head);
+    for (int64_t slot = first + 1; slot < last; slot++) {
+        const vec m = message(p, i, slot, column, head);
+        x->value = kind == MAX ? maximum(m, x->value) : minimum(m, x->value);
+    }
     for (int64_t slot = first; slot < last; slot++) ties -= message(p, i, slot, column, head) == x->value;
     ties -= x->value == 0;
     for (int l = 0; l < LANES; l++) x->grad[l] /= (real)(ties[l] ? ties[l] : 1);
@@ -246,7 +271,7 @@ INLINE struct extreme extreme_of(const struct messages *p, const struct gradient
         x.marked |= places[l] < 0;
         x.place[l] = places[l] & INT32_MAX;
     }
-    if (x.marked) count_ties(p, i, column, head, &x);
+    if (x.marked) count_ties(p, kind, i, column, head, &x);
     return x;
 }
 
@@ -436,15 +461,15 @@ NOINLINE void plain_column(const struct messages *p, const struct gradients *g, 
 /* weight, slot and grad_weight are NULL without weights. Returns 0, or 1 if there is no memory. */
 int EXPORT(pna_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr,
                          const int32_t *row, const int32_t *slot, int64_t heads, int64_t channels, const real *u, const real *v,
-                         const real *weight, int64_t count, const int64_t *kinds, const real *state, const int32_t *places,
+                         const real *weight, int64_t count, const int64_t *place, const real *state, const int32_t *places,
                          const real *grad, real *grad_u, real *grad_v, real *grad_weight, int threads)
 {
     const int64_t width = heads * channels;
     const struct messages messages = {rowptr, col, heads, channels, width, u, v, weight};
     real *node = malloc(((size_t)rows * (weight ? 3 : 2) * (size_t)width + 1) * sizeof *node);
     if (!node) return 1;
-    const struct gradients gradients = {count, kinds, state, grad, places, node, grad_u, grad_v, grad_weight};
-    const int extremes = asks_for(&gradients, MAX) | asks_for(&gradients, MIN) << 1;
+    const struct gradients gradients = {count, place, state, grad, places, node, grad_u, grad_v, grad_weight};
+    const int extremes = (place[MAX] >= 0) | (place[MIN] >= 0) << 1;
 
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
