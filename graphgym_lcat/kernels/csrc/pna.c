@@ -19,7 +19,7 @@
 
 #define ROWS_PER_TASK 32
 #define EDGES_PER_BLOCK 256 /* sums of blocks, then of their sums: long rows lose little to rounding */
-#define CHANNELS_PER_TASK (2 * LANES)
+#define COLUMNS_PER_LINE (64 / (int64_t)sizeof(real)) /* of the cache: threads do not write to the same */
 /* Vectors that are worked on at once: what belongs to them fits into the registers. */
 #ifdef __AVX512F__
 #define TILE_SIZE 4
@@ -241,87 +241,122 @@ INLINE vec gradient_of(const struct gradients *g, enum statistic kind, int64_t w
     return g->place[kind] < 0 ? splat(0) : load(g->grad + (i * g->count + g->place[kind]) * width + column);
 }
 
-/* The extremes of one row in a vector of columns. */
-struct extreme {
-    int32_t place[LANES];
-    int marked; /* some lane is */
-    vec value, grad; /* with marked lanes: the value, and the gradient that each message equal to it receives */
-};
-
-NOINLINE void count_ties(const struct messages *p, enum statistic kind, int64_t i, int64_t column, int64_t head, struct extreme *x)
+/* Where the maximum or minimum of row i stands, in a vector of columns. */
+INLINE const int32_t *places_of(const struct gradients *g, enum statistic kind, int64_t width, int64_t i, int64_t column)
 {
-    const int64_t first = p->rowptr[i], last = p->rowptr[i + 1];
-    mask ties = splat_bits(0);
-    x->value = message(p, i, first, column, head);
-    for (int64_t slot = first + 1; slot < last; slot++) {
-        const vec m = message(p, i, slot, column, head);
-        x->value = kind == MAX ? maximum(m, x->value) : minimum(m, x->value);
-    }
-    for (int64_t slot = first; slot < last; slot++) ties -= message(p, i, slot, column, head) == x->value;
-    ties -= x->value == 0;
-    for (int l = 0; l < LANES; l++) x->grad[l] /= (real)(ties[l] ? ties[l] : 1);
+    return g->places + (2 * i + (kind == MIN)) * width + column;
 }
 
-INLINE struct extreme extreme_of(const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i, int64_t column,
-                                 int64_t head)
+INLINE int any_marked(const int32_t *places)
 {
-    struct extreme x = {.marked = 0, .grad = gradient_of(g, kind, p->width, i, column)};
-    const int32_t *places = g->places + (2 * i + (kind == MIN)) * p->width + column;
-    for (int l = 0; l < LANES; l++) {
-        x.marked |= places[l] < 0;
-        x.place[l] = places[l] & INT32_MAX;
+    int32_t any = 0;
+    for (int l = 0; l < LANES; l++) any |= places[l];
+    return any < 0;
+}
+
+/* The value of an extreme, and the gradient that each message equal to it receives: for vectors with marked positions. */
+struct extreme {
+    vec value, grad;
+};
+
+NOINLINE struct extreme find_ties(const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i, int64_t column,
+                                  int64_t head)
+{
+    const int64_t first = p->rowptr[i], last = p->rowptr[i + 1];
+    struct extreme x = {message(p, i, first, column, head), gradient_of(g, kind, p->width, i, column)};
+    mask ties = splat_bits(0);
+    for (int64_t slot = first + 1; slot < last; slot++) {
+        const vec m = message(p, i, slot, column, head);
+        x.value = kind == MAX ? maximum(m, x.value) : minimum(m, x.value);
     }
-    if (x.marked) count_ties(p, kind, i, column, head, &x);
+    for (int64_t slot = first; slot < last; slot++) ties -= message(p, i, slot, column, head) == x.value;
+    ties -= x.value == 0;
+    for (int l = 0; l < LANES; l++) x.grad[l] /= (real)(ties[l] ? ties[l] : 1);
     return x;
 }
 
-/* The share of the gradient of an extreme that goes to u, and to the weights of its messages. */
-INLINE vec extreme_to_row(const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i, int64_t column,
-                          int64_t head)
+/* The share of an extreme's gradient that goes to u; that of the weights is added to theirs. */
+NOINLINE vec ties_to_row(const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i, int64_t column,
+                         int64_t head)
 {
-    const struct extreme x = extreme_of(p, g, kind, i, column, head);
-    const int64_t first = p->rowptr[i], last = p->rowptr[i + 1], heads = p->heads, width = p->width;
+    const struct extreme x = find_ties(p, g, kind, i, column, head);
+    const vec u = load(p->u + i * p->width + column);
     vec sum = splat(0);
-    if (x.marked) {
-        for (int64_t slot = first; slot < last; slot++) {
-            const vec received = keep(message(p, i, slot, column, head) == x.value, x.grad);
-            if (p->weight) {
-                const vec pair = load(p->u + i * width + column) + load(p->v + p->col[slot] * width + column);
-                g->grad_weight[slot * heads + head] += lane_sum(received * pair);
-                sum += received * p->weight[slot * heads + head];
-            } else {
-                sum += received;
-            }
+    for (int64_t slot = p->rowptr[i]; slot < p->rowptr[i + 1]; slot++) {
+        const vec received = keep(message(p, i, slot, column, head) == x.value, x.grad);
+        if (p->weight) {
+            const int64_t n = slot * p->heads + head;
+            g->grad_weight[n] += lane_sum(received * (u + load(p->v + p->col[slot] * p->width + column)));
+            sum += received * p->weight[n];
+        } else {
+            sum += received;
         }
-        return sum;
-    }
-    if (!p->weight) return x.grad;
-    for (int l = 0; l < LANES; l++) {
-        const int64_t slot = first + x.place[l], c = column + l;
-        g->grad_weight[slot * heads + head] += x.grad[l] * (p->u[i * width + c] + p->v[p->col[slot] * width + c]);
-        sum[l] = x.grad[l] * p->weight[slot * heads + head];
     }
     return sum;
 }
 
-/* The share that goes to v. */
-INLINE void extreme_to_columns(const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i, int64_t column,
-                               int64_t head)
+INLINE vec extreme_to_row(const int weighted, const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i,
+                          int64_t column, int64_t head)
 {
-    const struct extreme x = extreme_of(p, g, kind, i, column, head);
-    const int64_t first = p->rowptr[i], last = p->rowptr[i + 1], heads = p->heads, width = p->width;
-    if (x.marked) {
-        for (int64_t slot = first; slot < last; slot++) {
-            vec received = keep(message(p, i, slot, column, head) == x.value, x.grad);
-            if (p->weight) received *= p->weight[slot * heads + head];
-            real *to = g->grad_v + p->col[slot] * width + column;
-            store(to, load(to) + received);
-        }
+    const int64_t first = p->rowptr[i], heads = p->heads, width = p->width;
+    const int32_t *places = places_of(g, kind, width, i, column), *col = p->col + first;
+    if (any_marked(places)) return ties_to_row(p, g, kind, i, column, head);
+    if (!weighted) return gradient_of(g, kind, width, i, column);
+    const real *grad = g->grad + (i * g->count + g->place[kind]) * width + column, *u = p->u + i * width + column, *v = p->v + column;
+    const real *weight = p->weight + first * heads + head;
+    real *grad_weight = g->grad_weight + first * heads + head;
+    real sum[LANES];
+    for (int l = 0; l < LANES; l++) {
+        const int64_t e = places[l];
+        grad_weight[e * heads] += grad[l] * (u[l] + v[col[e] * width + l]);
+        sum[l] = grad[l] * weight[e * heads];
+    }
+    return load(sum);
+}
+
+/* The share that goes to v. */
+NOINLINE void ties_to_columns(const struct messages *p, const struct gradients *g, enum statistic kind, int64_t i, int64_t column,
+                              int64_t head)
+{
+    const struct extreme x = find_ties(p, g, kind, i, column, head);
+    for (int64_t slot = p->rowptr[i]; slot < p->rowptr[i + 1]; slot++) {
+        vec received = keep(message(p, i, slot, column, head) == x.value, x.grad);
+        if (p->weight) received *= p->weight[slot * p->heads + head];
+        real *to = g->grad_v + p->col[slot] * p->width + column;
+        store(to, load(to) + received);
+    }
+}
+
+INLINE void extreme_to_columns(const int weighted, const struct messages *p, const struct gradients *g, enum statistic kind,
+                               int64_t i, int64_t column, int64_t head)
+{
+    const int64_t first = p->rowptr[i], heads = p->heads, width = p->width;
+    const int32_t *places = places_of(g, kind, width, i, column), *col = p->col + first;
+    if (any_marked(places)) {
+        ties_to_columns(p, g, kind, i, column, head);
         return;
     }
+    const real *grad = g->grad + (i * g->count + g->place[kind]) * width + column;
+    const real *weight = weighted ? p->weight + first * heads + head : 0;
+    real *to = g->grad_v + column;
     for (int l = 0; l < LANES; l++) {
-        const int64_t slot = first + x.place[l];
-        g->grad_v[p->col[slot] * width + column + l] += p->weight ? x.grad[l] * p->weight[slot * heads + head] : x.grad[l];
+        const int64_t e = places[l];
+        to[col[e] * width + l] += weighted ? grad[l] * weight[e * heads] : grad[l];
+    }
+}
+
+/* All extremes of the columns begin … end − 1: the nodes in their order, however the columns are divided among threads. */
+INLINE void extremes_to_columns(const int weighted, const struct messages *p, const struct gradients *g, int extremes, int64_t rows,
+                                int64_t begin, int64_t end)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        if (p->rowptr[i] == p->rowptr[i + 1]) continue;
+        int64_t head = begin / p->channels;
+        for (int64_t c = begin; c < end; c += LANES) {
+            if (c >= (head + 1) * p->channels) head++;
+            if (extremes & 1) extreme_to_columns(weighted, p, g, MAX, i, c, head);
+            if (extremes & 2) extreme_to_columns(weighted, p, g, MIN, i, c, head);
+        }
     }
 }
 
@@ -397,11 +432,12 @@ INLINE void backward_row(const int weighted, const struct messages *p, const str
         }
     }
     if (weighted) weighted_row(p, g, i);
+    int64_t head = 0;
     for (int64_t c = 0; c < width; c += LANES) {
-        const int64_t head = weighted ? c / p->channels : 0;
+        if (c >= (head + 1) * p->channels) head++;
         vec sum = load(to + c);
-        if (extremes & 1) sum += extreme_to_row(p, g, MAX, i, c, head);
-        if (extremes & 2) sum += extreme_to_row(p, g, MIN, i, c, head);
+        if (extremes & 1) sum += extreme_to_row(weighted, p, g, MAX, i, c, head);
+        if (extremes & 2) sum += extreme_to_row(weighted, p, g, MIN, i, c, head);
         store(to + c, sum);
     }
 }
@@ -469,6 +505,7 @@ int EXPORT(pna_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col
     real *node = malloc(((size_t)rows * (weight ? 3 : 2) * (size_t)width + 1) * sizeof *node);
     if (!node) return 1;
     const struct gradients gradients = {count, place, state, grad, places, node, grad_u, grad_v, grad_weight};
+    const int64_t columns = (width + threads * COLUMNS_PER_LINE - 1) / (threads * COLUMNS_PER_LINE) * COLUMNS_PER_LINE;
     const int extremes = (place[MAX] >= 0) | (place[MIN] >= 0) << 1;
 
 #pragma omp parallel num_threads(threads) if (threads > 1)
@@ -490,16 +527,14 @@ int EXPORT(pna_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col
             else
                 plain_column(&messages, &gradients, edges, row + colptr[j], j);
         }
-        /* Each thread has columns of its own, and all threads go through the nodes in the same order. */
         if (extremes)
 #pragma omp for schedule(dynamic, 1)
-            for (int64_t begin = 0; begin < width; begin += CHANNELS_PER_TASK)
-                for (int64_t i = 0; i < rows; i++)
-                    for (int64_t c = begin; rowptr[i] < rowptr[i + 1] && c < smaller(width, begin + CHANNELS_PER_TASK); c += LANES) {
-                        const int64_t head = weight ? c / channels : 0;
-                        if (extremes & 1) extreme_to_columns(&messages, &gradients, MAX, i, c, head);
-                        if (extremes & 2) extreme_to_columns(&messages, &gradients, MIN, i, c, head);
-                    }
+            for (int64_t begin = 0; begin < width; begin += columns) {
+                if (weight)
+                    extremes_to_columns(1, &messages, &gradients, extremes, rows, begin, smaller(width, begin + columns));
+                else
+                    extremes_to_columns(0, &messages, &gradients, extremes, rows, begin, smaller(width, begin + columns));
+            }
     }
     free(node);
     return 0;
