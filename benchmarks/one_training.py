@@ -22,7 +22,8 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import register_layer
 from torch_geometric.nn import GATConv
 
-from graphgym_lcat.gym.settings import Settings, apply_settings, check_settings, read_settings
+from graphgym_lcat.gym.settings import apply_settings, check_settings, read_settings
+from lcat_core.settings import Settings
 
 HEADS = 4
 # What GraphGym's own network calls by other names, or does in another way.
@@ -55,13 +56,16 @@ def main() -> None:
 
 
 def our_epochs(settings: Settings, folder: Path) -> list[float]:
-    from graphgym_lcat.gym.training import Training
+    from graphgym_lcat.gym.build import build_loop
+    from graphgym_lcat.gym.history import History
 
-    apply_settings(check_settings(settings))
-    training = Training(folder, settings)
-    training.start(None)
+    training = build_loop(check_settings(settings))
+    history = History(folder, training)
+    history.start()
     times = [time.perf_counter()]
-    times += [time.perf_counter() for _ in training.epochs()]
+    for epoch in training.epochs():
+        history.add(epoch)
+        times.append(time.perf_counter())
     return _differences(times)
 
 

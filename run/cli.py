@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from lcat_core.errors import LcatError
 from lcat_run.errors import UserError
 from lcat_run.terminal import write_any_text
 
@@ -61,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"lcat {args.command}: {error}", file=sys.stderr)
         return 2
+    except LcatError as error:
+        print(f"lcat {args.command}: {error}", file=sys.stderr)
+        return error.exit_status
     except BrokenPipeError:  # `lcat … | head`: the reader has gone, which is no fault
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -7,15 +7,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lcat_run.errors import UserError, nearest
 
 if TYPE_CHECKING:
+    from lcat_analysis.cells import Table
     from lcat_analysis.compare import Comparisons
     from lcat_analysis.load import Results
     from lcat_analysis.select import Selection
-    from lcat_analysis.tables import Table
 
 RESULTS_ROOT = Path("results")
 TABLE_FORMATS = ("terminal", "markdown", "latex", "csv", "html")
@@ -30,6 +30,16 @@ def add_results(parser: argparse.ArgumentParser, *, optional: bool = False) -> N
         help="a results directory, or the name of a sweep under ./results",
     )
     parser.add_argument("--metric", help="the test metric (default: the one that the grid selects by)")
+    parser.add_argument(
+        "--better",
+        choices=("higher", "lower"),
+        help="which values of the metric are better (default: known, or in the grid)",
+    )
+    parser.add_argument(
+        "--scale",
+        choices=("fraction", "percent", "number"),
+        help="what the metric's values are: 0 to 1, 0 to 100, or anything else (default: known, or in the grid)",
+    )
     parser.add_argument(
         "--over",
         metavar="KEY",
@@ -65,11 +75,11 @@ def add_margin(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def reported_errors() -> Iterator[None]:
     """Errors of the analysis and of files, and a missing extra, as messages to the user."""
-    from lcat_analysis.errors import AnalysisError
+    from lcat_core.errors import ResultsError
 
     try:
         yield
-    except AnalysisError as error:
+    except ResultsError as error:
         raise UserError(str(error)) from error
     except BrokenPipeError:  # the reader has gone, which cli.py knows to be no fault
         raise
@@ -99,11 +109,19 @@ def load_and_select(args: argparse.Namespace) -> tuple[Results, Selection]:
     from lcat_analysis.select import select
 
     results = load(find_results(args.results))
-    selection = select(results, args.metric, args.over)
+    selection = select(results, args.metric, args.over, **metric_options(args))
+    for warning in results.warnings:
+        print(warning, file=sys.stderr)
     if len(results.problems):
         counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
         print(f"not all runs have a usable result: {counts} (`lcat report` names them)", file=sys.stderr)
     return results, selection
+
+
+def metric_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Direction and scale of the metric, as `select` takes them."""
+    higher_is_better = None if args.better is None else args.better == "higher"
+    return {"higher_is_better": higher_is_better, "scale": args.scale}
 
 
 def compare_models(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lcat_run.results_arguments import add_margin, add_results, find_results, reported_errors
+from lcat_run.results_arguments import add_margin, add_results, find_results, metric_options, reported_errors
 
 HELP = "write one self-contained HTML file with tables, tests, trend, λ, curves, status and configuration"
 EXAMPLES = """\
@@ -35,5 +35,6 @@ def execute(args: argparse.Namespace) -> None:
         folder = find_results(args.results)
         target = args.output or folder
         target = target if target.suffix and not target.is_dir() else target / "report.html"
-        write_report(load(folder), target, metric=args.metric, over=args.over, margin=args.margin)
+        options = {"metric": args.metric, "over": args.over, "margin": args.margin, **metric_options(args)}
+        write_report(load(folder), target, **options)
         print(f"wrote {target}")

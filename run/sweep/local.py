@@ -230,6 +230,7 @@ class LocalEngine:
             "model": run.model,
             "settings": run.settings(self._common),
             "params": run.params,
+            "claimed": True,
         }
         try:
             reply = worker.run(request)
@@ -239,7 +240,7 @@ class LocalEngine:
             paused = death.status in _ASKED_TO_STOP or self._stopping
             return ("paused" if paused else "killed"), str(death)
         status, error = str(reply.get("status") or "failed"), str(reply.get("error") or "")
-        if status == "failed" and NO_SPACE in error:  # no fault of the run's: it is made again when there is room
+        if NO_SPACE in error:  # no fault of the run's: it is made again when there is room
             self._abort(SweepFailed(f"no space left in {self._folder.path}: {error}"))
             return "paused", error
         return status, error

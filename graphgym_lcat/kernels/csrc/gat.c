@@ -4,7 +4,7 @@
  *   shift, scale  γ_ij = exp(e_ij − shift_i) · scale_i
  *   positive_out  Σ_j γ_ij v_j over the j with q_i + k_j > 0
  *   positive_sum  Σ_j γ_ij over the same j
- * The last two may be left out and computed again, which saves a tensor as large as the output for the price of a pass.
+ * The last two may be omitted and computed again, which saves a tensor as large as the output but costs a pass over the edges.
  *
  * With D_i = g_i · out_i the gradient of the score is γ_ij (g_i · v_j − D_i), and LeakyReLU' = slope + (1 − slope) [q_i + k_j > 0].
  * Summed over j the first part vanishes (γ_i sums to one), which leaves
@@ -129,7 +129,7 @@ int EXPORT(gat_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col,
     return 0;
 }
 
-/* `node` holds what a column needs of its destinations, side by side: q, shift, scale, D. */
+/* `node` holds what a column needs to know about its destinations, side by side: q, shift, scale, D. */
 INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges edges, const real *node, const real *k,
                                 const real *v, const real *grad, real slope, real *grad_k, real *grad_v, real *positive_grad)
 {
@@ -177,7 +177,7 @@ INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges ed
     }
 }
 
-/* What the forward pass may have kept. */
+/* Computes what the forward pass may have kept. */
 INLINE void gat_positive_row(int64_t heads, int64_t channels, struct edges edges, const real *q, const real *k, int64_t k_stride,
                              const real *v, real slope, const real *shift, const real *scale, real *positive_out,
                              real *positive_sum)

@@ -5,9 +5,9 @@
  * LeakyReLU' = slope + (1 − slope) [q_i + k_j > 0], so that both need only sums of d_ij and of d_ij where a channel is positive.
  * Because LeakyReLU(t) = t LeakyReLU'(t) and t = q_i + k_j,
  *   grad att = Σ_i q_i ∘ (grad q_i / att) + Σ_j k_j ∘ (grad k_j / att)
- * falls out of what the passes have summed per node.
+ * follows from the sums per node that the passes have computed.
  *
- * On a graph whose edges all go both ways, with q = k, one pass does for both.
+ * If all edges of the graph go both ways and q = k, one pass serves for both.
  *
  * Heads are 1, 2, 4 or a multiple of 8 up to 64; depth (of q, k) and channels (of v) are multiples of 8. The caller pads.
  */
@@ -85,7 +85,7 @@ int EXPORT(gatv2_forward)(int64_t rows, const int64_t *rowptr, const int32_t *co
     return 0;
 }
 
-/* From the sums of d_ij (per head) and of d_ij where a channel is positive (in grad) to the gradients of features and att. */
+/* Turns the sums of d_ij (per head) and of d_ij where a channel is positive (in grad) into the gradients of features and att. */
 INLINE void add_slopes(int64_t heads, int64_t depth, real slope, const real *sum, const real *features, const real *att, real *grad,
                        real *grad_att)
 {
@@ -219,8 +219,8 @@ INLINE void gatv2_backward_node(int64_t heads, int64_t depth, int64_t channels, 
     add_slopes(heads, depth, slope, sum, my_x, att, grad_x, grad_att);
 }
 
-/* The number of blocks of nodes; grad_att is summed within them, then over the blocks in their order, which is the same for any
- * number of threads. */
+/* The number of blocks of nodes. grad_att is summed within them, then over the blocks in order, so that the result does not depend
+ * on the number of threads. */
 INLINE int64_t blocks_of(int64_t nodes) { return (nodes + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK; }
 
 static void sum_blocks(int64_t blocks, int64_t width, const real *partial, real *sum)
