@@ -7,14 +7,24 @@ not depend on the number of threads, which is torch's.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import calls, library, ops
-from graphgym_lcat.kernels.backend import Capabilities, Coefficients, Dropout, GATScore, GATv2Score, PairScore
+from graphgym_lcat.kernels import calls, library, ops, pna, torch_path
+from graphgym_lcat.kernels.backend import (
+    STATISTICS,
+    Capabilities,
+    Coefficients,
+    Dropout,
+    EqualScore,
+    GATScore,
+    GATv2Score,
+    PairScore,
+)
 from graphgym_lcat.kernels.compact import MAX_NODES
 from graphgym_lcat.kernels.graph import Graph
 
@@ -22,7 +32,7 @@ LANES = 8
 
 name = "fused"
 can = Capabilities(
-    operators=frozenset({"neighbor_mean", "convolve", "attend"}),
+    operators=frozenset({"neighbor_mean", "convolve", "attend", "statistics"}),
     scores=frozenset({"gat", "gatv2"}),
     edge_term=False,
     dropout=False,
@@ -83,6 +93,67 @@ def attend(graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | Non
 def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
     """Not among the operators that these kernels can compute."""
     raise NotImplementedError("the fused kernels do not compute attention coefficients")
+
+
+def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]) -> Tensor:
+    """See :meth:`.Backend.statistics`."""
+    if isinstance(score, EqualScore):
+        return message_statistics(graph, receiver, sender, names)
+    if isinstance(score, GATScore):
+        weight = attention_weights(graph, score.query, score.key, score.negative_slope)
+    else:
+        gamma = torch_path.coefficients(graph, score).edges
+        sizes = graph.neighborhood_sizes.to(gamma.dtype).unsqueeze(-1)
+        weight = _in_layout_order(graph, gamma * sizes.index_select(0, graph.edge_index[1].long()))
+    return message_statistics(graph, receiver, sender, names, weight)
+
+
+def message_statistics(
+    graph: Graph, receiver: Tensor, sender: Tensor, names: Sequence[str], weight: Tensor | None = None
+) -> Tensor:
+    """Statistics of the messages ``weight_ij (receiver_i + sender_j)``, as :meth:`.Backend.statistics` has them.
+
+    ``weight`` is ``[E, H]`` in the order of the fused layout, where H divides F; None for 1.
+    """
+    if graph.edge_index.size(1) > pna.MAX_EDGES:
+        raise RuntimeError(f"the fused statistics count up to {pna.MAX_EDGES} edges; use backend='torch'")
+    heads = 1 if weight is None else weight.size(1)
+    channels = sender.size(1) // heads
+    more = _padding(heads, channels)[1]
+    if more:
+        receiver, sender = (F.pad(t.unflatten(1, (heads, channels)), (0, more)).flatten(1) for t in (receiver, sender))
+    kinds = tuple(STATISTICS.index(name) for name in names)
+    inputs = (receiver, sender) if weight is None else (receiver, sender, weight)
+    if torch.compiler.is_compiling():
+        operator = pna.plain_operator if weight is None else pna.weighted_operator
+        out = operator(*ops.handle(graph), *inputs, list(kinds))[0]
+    elif _needs_grad(*inputs):
+        out = pna.Statistics.apply(graph.compact, kinds, *inputs)
+    else:
+        out, _ = pna.forward(graph.compact, kinds, False, *(t.contiguous() for t in inputs))
+    return out.unflatten(1, (len(kinds), heads, channels + more))[..., :channels].flatten(1) if more else out
+
+
+def attention_weights(graph: Graph, query: Tensor, key: Tensor, negative_slope: float) -> Tensor:
+    r"""The attention adjacency :math:`n_i \gamma_{ij}` with the score of GAT, ``[E, H]`` in the order of the fused layout."""
+    heads = key.size(1)
+    more_heads, _ = _padding(heads, LANES)
+    if more_heads:
+        query, key = (F.pad(t, (0, more_heads)) for t in (query, key))
+    if torch.compiler.is_compiling():
+        weight = pna.weights_operator(*ops.handle(graph), query, key, negative_slope)
+    elif _needs_grad(query, key):
+        weight = pna.Weights.apply(graph.compact, _rows(query), _rows(key), negative_slope)
+    else:
+        weight = pna.weights_forward(graph.compact, _rows(query), _rows(key), negative_slope)
+    return weight[:, :heads] if more_heads else weight
+
+
+def _in_layout_order(graph: Graph, values: Tensor) -> Tensor:
+    """``values`` ``[E, …]``, given in the order of ``graph.edge_index``, in the order of the fused layout."""
+    src, dst = graph.edge_index.long()
+    order = torch.argsort(src, stable=True)
+    return values.index_select(0, order[torch.argsort(dst[order], stable=True)])
 
 
 def _attend_gat(graph: Graph, score: GATScore, value: Tensor) -> Tensor:

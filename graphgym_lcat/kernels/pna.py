@@ -1,98 +1,30 @@
-"""Statistics of messages over the in-edges of each node, by the compiled kernels: what PNA aggregates.
+"""Statistics of messages, which PNA aggregates: the C functions, their derivatives and operators.
 
-A message is ``w_ij (receiver_i + sender_j)``. Its weights ``[E, H]`` have the order of the fused layout: by destination, then by
-source (:attr:`.CompactLayout.col`). No tensor grows with edges times channels.
+A message is ``weight_ij (receiver_i + sender_j)``. The weights ``[E, H]`` have the order of the fused layout: by destination, then
+by source (:attr:`.CompactLayout.col`). No tensor grows with edges times channels.
+
+:mod:`graphgym_lcat.kernels.fused` calls this with tensors that the kernels support: the channels of a head are a multiple of 8.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.library import CustomOpDef
 
-from graphgym_lcat.kernels import fused, library, ops
-from graphgym_lcat.kernels.calls import _threads
+from graphgym_lcat.kernels import ops
+from graphgym_lcat.kernels.backend import STATISTICS
+from graphgym_lcat.kernels.calls import _call, _threads
 from graphgym_lcat.kernels.compact import CompactLayout
-from graphgym_lcat.kernels.graph import Graph
 
-#: Names of the statistics, in the order of csrc/pna.c.
-STATISTICS = ("sum", "mean", "min", "max", "var", "std")
-LANES = 8
 MAX_EDGES = 2**31 - 1
-MAX_HEADS = 64
 
 State = tuple[Tensor, Tensor]
-
-
-def message_statistics(
-    graph: Graph, receiver: Tensor, sender: Tensor, statistics: Sequence[str], weight: Tensor | None = None
-) -> Tensor:
-    """Statistics of the messages ``weight_ij (receiver_i + sender_j)`` over the in-edges of each node; 0 where there are none.
-
-    Definitions and gradients are those of PyG's aggregators on the CPU.
-
-    Args:
-        graph: A graph without added self-loops.
-        receiver: ``[num_dst, F]``.
-        sender: ``[num_src, F]``.
-        statistics: Different names from ``STATISTICS``.
-        weight: ``[E, H]`` in the order of the fused layout, where H divides F; None for 1.
-
-    Returns:
-        ``[num_dst, len(statistics) * F]``.
-    """
-    if len(set(statistics)) < len(statistics):
-        raise ValueError(f"`statistics` must be different, got {list(statistics)}")
-    heads = 1 if weight is None else weight.size(1)
-    width = sender.size(1)
-    more = -(width // heads) % LANES
-    if more:
-        receiver, sender = (_pad(part, heads, more) for part in (receiver, sender))
-    kinds = tuple(STATISTICS.index(name) for name in statistics)
-    inputs = (receiver, sender) if weight is None else (receiver, sender, weight)
-    if torch.compiler.is_compiling():
-        operator = _plain_operator if weight is None else _weighted_operator
-        out = operator(*ops.handle(graph), *inputs, list(kinds))[0]
-    elif torch.is_grad_enabled() and any(part.requires_grad for part in inputs):
-        out = _Statistics.apply(graph.compact, kinds, *inputs)
-    else:
-        out, _ = forward(graph.compact, kinds, False, *(part.contiguous() for part in inputs))
-    if more:
-        out = out.unflatten(1, (len(kinds), heads, width // heads + more))[..., : width // heads].flatten(1)
-    return out
-
-
-def attention_weights(graph: Graph, query: Tensor, key: Tensor, negative_slope: float) -> Tensor:
-    r"""The attention adjacency :math:`n_i \gamma_{ij}` with the score of GAT, ``[E, H]`` in the order of the fused layout.
-
-    Args:
-        graph: A graph without added self-loops.
-        query: ``[num_dst, H]``.
-        key: ``[num_src, H]``.
-        negative_slope: Slope of the LeakyReLU.
-    """
-    heads = key.size(1)
-    more = fused._padding(heads, LANES)[0]
-    if more:
-        query, key = F.pad(query, (0, more)), F.pad(key, (0, more))
-        return attention_weights(graph, query, key, negative_slope)[:, :heads]
-    if torch.compiler.is_compiling():
-        return _weights_operator(*ops.handle(graph), query, key, negative_slope)
-    if torch.is_grad_enabled() and (query.requires_grad or key.requires_grad):
-        return _Weights.apply(graph.compact, query, key, negative_slope)
-    return weights_forward(graph.compact, _rows(query), _rows(key), negative_slope)
-
-
-def in_layout_order(graph: Graph, weight: Tensor) -> Tensor:
-    """``weight`` ``[E, …]``, given in the order of ``graph.edge_index``, in the order of the fused layout."""
-    src, dst = graph.edge_index.long()
-    order = torch.argsort(src, stable=True)
-    return weight.index_select(0, order[torch.argsort(dst[order], stable=True)])
 
 
 def forward(
@@ -109,9 +41,9 @@ def forward(
     out = sender.new_empty(layout.num_dst, len(kinds) * width)
     size = (layout.num_dst, 2 * width) if train else (0,)
     state, places = sender.new_empty(size), sender.new_empty(size, dtype=torch.int32)
-    library.load().call(
+    _call(
         "pna_forward",
-        sender.dtype,
+        sender,
         *layout.by_row,
         heads,
         width // heads,
@@ -143,9 +75,9 @@ def backward(
     grads = [torch.empty_like(receiver), torch.empty_like(sender)]
     if weight is not None:
         grads.append(torch.empty_like(weight))
-    library.load().call(
+    _call(
         "pna_backward",
-        sender.dtype,
+        sender,
         *layout.by_row,
         *layout.by_col,
         0 if weight is None else layout.slots.data_ptr(),
@@ -167,12 +99,12 @@ def backward(
 
 
 def weights_forward(layout: CompactLayout, query: Tensor, key: Tensor, slope: float) -> Tensor:
-    """See :func:`attention_weights`."""
+    """The attention adjacency with the score of GAT; rows of query and key may lie apart."""
     heads = key.size(1)
     weight = key.new_empty(layout.col.numel(), heads)
-    library.load().call(
+    _call(
         "adjacency_forward",
-        key.dtype,
+        key,
         *layout.by_row,
         heads,
         query.data_ptr(),
@@ -193,9 +125,9 @@ def weights_backward(
     heads = key.size(1)
     of_pair = torch.empty_like(weight)
     grads = key.new_empty(layout.num_dst, heads), key.new_empty(layout.num_src, heads)
-    library.load().call(
+    _call(
         "adjacency_backward",
-        key.dtype,
+        key,
         *layout.by_row,
         *layout.by_col[:2],
         layout.slots.data_ptr(),
@@ -220,17 +152,7 @@ def _places_of(kinds: tuple[int, ...]) -> ctypes.Array[ctypes.c_int64]:
     return (ctypes.c_int64 * len(STATISTICS))(*(kinds.index(k) if k in kinds else -1 for k in range(len(STATISTICS))))
 
 
-def _pad(features: Tensor, heads: int, more: int) -> Tensor:
-    """``more`` zero channels behind those of each head."""
-    return F.pad(features.unflatten(1, (heads, features.size(1) // heads)), (0, more)).flatten(1)
-
-
-def _rows(tensor: Tensor) -> Tensor:
-    """Rows may lie apart (a slice of columns), their numbers not."""
-    return tensor if tensor.stride(1) == 1 or tensor.size(1) == 1 else tensor.contiguous()
-
-
-class _Statistics(torch.autograd.Function):
+class Statistics(torch.autograd.Function):
     @staticmethod
     def forward(ctx, layout: CompactLayout, kinds: tuple[int, ...], *inputs: Tensor) -> Tensor:
         ctx.layout, ctx.kinds = layout, kinds
@@ -246,11 +168,10 @@ class _Statistics(torch.autograd.Function):
         return None, None, *backward(ctx.layout, ctx.kinds, (state, places), grad.contiguous(), *inputs)
 
 
-class _Weights(torch.autograd.Function):
+class Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, layout: CompactLayout, query: Tensor, key: Tensor, slope: float) -> Tensor:
         ctx.layout, ctx.slope = layout, slope
-        query, key = _rows(query), _rows(key)
         weight = weights_forward(layout, query, key, slope)
         ctx.save_for_backward(query, key, weight)
         return weight
@@ -262,20 +183,20 @@ class _Weights(torch.autograd.Function):
         return None, *weights_backward(ctx.layout, query, key, ctx.slope, weight, grad.contiguous()), None
 
 
-def _fake_statistics(handle: ops.Handle, receiver: Tensor, sender: Tensor, *others) -> tuple[Tensor, Tensor, Tensor]:
+def _fake_statistics(handle: ops.Handle, receiver: Tensor, sender: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
     num_dst, width, kinds = handle[2], sender.size(1), others[-1]
     kept = sender.new_empty(num_dst, 2 * width)
     return sender.new_empty(num_dst, len(kinds) * width), kept, torch.empty_like(kept, dtype=torch.int32)
 
 
-def _statistics_operator(name: str, inputs: str, count: int):
+def _statistics_operator(name: str, inputs: str, count: int) -> CustomOpDef:
     """The operator ``lcat::name`` for ``count`` tensors ``inputs``, with its derivative."""
 
-    def compute(layout: CompactLayout, *arguments) -> tuple[Tensor, ...]:
+    def compute(layout: CompactLayout, *arguments: Any) -> tuple[Tensor, ...]:
         out, state = forward(layout, tuple(arguments[-1]), True, *arguments[:-1])
         return out, *state
 
-    def compute_backward(layout: CompactLayout, *arguments) -> tuple[Tensor, ...]:
+    def compute_backward(layout: CompactLayout, *arguments: Any) -> tuple[Tensor, ...]:
         tensors, (kinds, state, places, grad) = arguments[:count], arguments[count:]
         return backward(layout, tuple(kinds), (state, places), grad, *tensors)
 
@@ -291,12 +212,12 @@ def _statistics_operator(name: str, inputs: str, count: int):
     return operator
 
 
-_plain_operator = _statistics_operator("message_statistics", "Tensor receiver, Tensor sender", 2)
-_weighted_operator = _statistics_operator(
+plain_operator = _statistics_operator("message_statistics", "Tensor receiver, Tensor sender", 2)
+weighted_operator = _statistics_operator(
     "weighted_message_statistics", "Tensor receiver, Tensor sender, Tensor weight", 3
 )
 
-_weights_operator = ops._operator(
+weights_operator = ops._operator(
     "attention_weights",
     "Tensor query, Tensor key, float slope",
     1,
@@ -310,4 +231,4 @@ _weights_operator_backward = ops._operator(
     weights_backward,
     lambda handle, query, key, *rest: ops._like(query, key),
 )
-ops._differentiate(_weights_operator, _weights_operator_backward, keep=(0, 1, 2), keep_results=(0,))
+ops._differentiate(weights_operator, _weights_operator_backward, keep=(0, 1, 2), keep_results=(0,))
