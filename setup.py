@@ -62,7 +62,7 @@ class BuildKernels(build_ext):
             variants["double_avx2"] = [*optimize("-O2"), "-DREAL_IS_DOUBLE", *sets["avx2"]]
         jobs = [
             (kernel, suffix, [f"-DSUFFIX={suffix}", *flags])
-            for kernel in ("gatv2", "gat", "pna_backward", "pna", "convolution", "adjacency", "pairs")  # longest first
+            for kernel in ("gatv2", "gat", "pna_backward", "pna", "convolution", "adjacency", "adjacency_gatv2", "pairs")  # longest first
             for suffix, flags in variants.items()
         ]
         jobs.append(("layout", "layout", [*optimize("-O2"), *(f"-DLCAT_HAVE_{name.upper()}" for name in sets)]))

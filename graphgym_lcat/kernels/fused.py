@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import calls, library, ops, pna, torch_path
+from graphgym_lcat.kernels import adjacency, calls, library, ops, pna
 from graphgym_lcat.kernels.backend import (
     STATISTICS,
     Capabilities,
@@ -99,13 +99,7 @@ def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor,
     """See :meth:`.Backend.statistics`."""
     if isinstance(score, EqualScore):
         return message_statistics(graph, receiver, sender, names)
-    if isinstance(score, GATScore):
-        weight = attention_weights(graph, score.query, score.key, score.negative_slope)
-    else:
-        gamma = torch_path.coefficients(graph, score).edges
-        sizes = graph.neighborhood_sizes.to(gamma.dtype).unsqueeze(-1)
-        weight = _in_layout_order(graph, gamma * sizes.index_select(0, graph.edge_index[1].long()))
-    return message_statistics(graph, receiver, sender, names, weight)
+    return message_statistics(graph, receiver, sender, names, attention_weights(graph, score))
 
 
 def message_statistics(
@@ -134,26 +128,28 @@ def message_statistics(
     return out.unflatten(1, (len(kinds), heads, channels + more))[..., :channels].flatten(1) if more else out
 
 
-def attention_weights(graph: Graph, query: Tensor, key: Tensor, negative_slope: float) -> Tensor:
-    r"""The attention adjacency :math:`n_i \gamma_{ij}` with the score of GAT, ``[E, H]`` in the order of the fused layout."""
-    heads = key.size(1)
-    more_heads, _ = _padding(heads, LANES)
-    if more_heads:
-        query, key = (F.pad(t, (0, more_heads)) for t in (query, key))
-    if torch.compiler.is_compiling():
-        weight = pna.weights_operator(*ops.handle(graph), query, key, negative_slope)
-    elif _needs_grad(query, key):
-        weight = pna.Weights.apply(graph.compact, _rows(query), _rows(key), negative_slope)
+def attention_weights(graph: Graph, score: PairScore) -> Tensor:
+    r"""The attention adjacency :math:`n_i \gamma_{ij}`, ``[E, H]`` in the order of the fused layout: by destination, then source."""
+    heads = score.key.size(1)
+    more_heads, more_depth = _padding(heads, score.key.size(2) if isinstance(score, GATv2Score) else LANES)
+    if isinstance(score, GATScore):
+        inputs = [_rows(F.pad(t, (0, more_heads)) if more_heads else t) for t in (score.query, score.key)]
+        function, operator, call = adjacency.GATWeights, adjacency.gat_operator, adjacency.gat_forward
     else:
-        weight = pna.weights_forward(graph.compact, _rows(query), _rows(key), negative_slope)
+        assert isinstance(score, GATv2Score)  # `can` lists no other
+        inputs = [score.query, score.key, score.att]
+        if more_heads or more_depth:
+            inputs = [F.pad(t, (0, more_depth, 0, more_heads)) for t in inputs]
+        function, operator, call = adjacency.GATv2Weights, adjacency.gatv2_operator, adjacency.gatv2_forward
+    if torch.compiler.is_compiling():
+        weight = operator(*ops.handle(graph), *inputs, score.negative_slope)
+    elif _needs_grad(*inputs):
+        weight = function.apply(graph.compact, *inputs, score.negative_slope)
+    else:
+        if isinstance(score, GATv2Score):
+            inputs = [t.contiguous() for t in inputs]
+        weight = call(graph.compact, *inputs, score.negative_slope)
     return weight[:, :heads] if more_heads else weight
-
-
-def _in_layout_order(graph: Graph, values: Tensor) -> Tensor:
-    """``values`` ``[E, …]``, given in the order of ``graph.edge_index``, in the order of the fused layout."""
-    src, dst = graph.edge_index.long()
-    order = torch.argsort(src, stable=True)
-    return values.index_select(0, order[torch.argsort(dst[order], stable=True)])
 
 
 def _attend_gat(graph: Graph, score: GATScore, value: Tensor) -> Tensor:

@@ -34,6 +34,8 @@ SIGNATURES = {
     "gatv2_backward_symmetric": "nppn" + "nnn" + "pppd" + "pppp" + "pppt",
     "adjacency_forward": "nppn" + "pnpnd" + "pt",
     "adjacency_backward": "nppnppn" + "pnpnd" + "pp" + "pppt",
+    "adjacency_gatv2_forward": "nppnn" + "pppd" + "pt",
+    "adjacency_gatv2_backward": "nppnpppnn" + "pppd" + "pp" + "ppppt",
     "pna_forward": "nppnn" + "ppp" + "np" + "pppt",
     "pna_backward": "nppnpppnn" + "ppp" + "np" + "ppp" + "pppt",
     "attend_pairs": "npppdd" + "nnp" + "pt",

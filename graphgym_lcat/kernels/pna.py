@@ -98,54 +98,6 @@ def backward(
     return tuple(grads)
 
 
-def weights_forward(layout: CompactLayout, query: Tensor, key: Tensor, slope: float) -> Tensor:
-    """The attention adjacency with the score of GAT; rows of query and key may lie apart."""
-    heads = key.size(1)
-    weight = key.new_empty(layout.col.numel(), heads)
-    _call(
-        "adjacency_forward",
-        key,
-        *layout.by_row,
-        heads,
-        query.data_ptr(),
-        query.stride(0),
-        key.data_ptr(),
-        key.stride(0),
-        slope,
-        weight.data_ptr(),
-        _threads(layout, heads),
-    )
-    return weight
-
-
-def weights_backward(
-    layout: CompactLayout, query: Tensor, key: Tensor, slope: float, weight: Tensor, grad: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Gradients of query and key."""
-    heads = key.size(1)
-    of_pair = torch.empty_like(weight)
-    grads = key.new_empty(layout.num_dst, heads), key.new_empty(layout.num_src, heads)
-    _call(
-        "adjacency_backward",
-        key,
-        *layout.by_row,
-        *layout.by_col[:2],
-        layout.slots.data_ptr(),
-        heads,
-        query.data_ptr(),
-        query.stride(0),
-        key.data_ptr(),
-        key.stride(0),
-        slope,
-        weight.data_ptr(),
-        grad.data_ptr(),
-        of_pair.data_ptr(),
-        *(part.data_ptr() for part in grads),
-        _threads(layout, heads),
-    )
-    return grads
-
-
 @functools.cache
 def _places_of(kinds: tuple[int, ...]) -> ctypes.Array[ctypes.c_int64]:
     """Where each statistic stands among those that are asked for; −1 for the others."""
@@ -166,21 +118,6 @@ class Statistics(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         state, places, *inputs = ctx.saved_tensors
         return None, None, *backward(ctx.layout, ctx.kinds, (state, places), grad.contiguous(), *inputs)
-
-
-class Weights(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, layout: CompactLayout, query: Tensor, key: Tensor, slope: float) -> Tensor:
-        ctx.layout, ctx.slope = layout, slope
-        weight = weights_forward(layout, query, key, slope)
-        ctx.save_for_backward(query, key, weight)
-        return weight
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, grad: Tensor):
-        query, key, weight = ctx.saved_tensors
-        return None, *weights_backward(ctx.layout, query, key, ctx.slope, weight, grad.contiguous()), None
 
 
 def _fake_statistics(handle: ops.Handle, receiver: Tensor, sender: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -216,19 +153,3 @@ plain_operator = _statistics_operator("message_statistics", "Tensor receiver, Te
 weighted_operator = _statistics_operator(
     "weighted_message_statistics", "Tensor receiver, Tensor sender, Tensor weight", 3
 )
-
-weights_operator = ops._operator(
-    "attention_weights",
-    "Tensor query, Tensor key, float slope",
-    1,
-    weights_forward,
-    lambda handle, query, key, slope: key.new_empty(handle[0].size(1), key.size(1)),
-)
-_weights_operator_backward = ops._operator(
-    "attention_weights_backward",
-    "Tensor query, Tensor key, float slope, Tensor weight, Tensor grad",
-    2,
-    weights_backward,
-    lambda handle, query, key, *rest: ops._like(query, key),
-)
-ops._differentiate(weights_operator, _weights_operator_backward, keep=(0, 1, 2), keep_results=(0,))

@@ -9,7 +9,7 @@ from largest_tensor import LargestTensor
 from torch_geometric.nn.aggr import MultiAggregation
 from torch_geometric.utils import softmax
 
-from graphgym_lcat.kernels import Graph, calls, fused, pna, torch_path
+from graphgym_lcat.kernels import Graph, adjacency, calls, fused, pna, torch_path
 from graphgym_lcat.kernels.backend import STATISTICS, EqualScore, GATScore, GATv2Score
 
 TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10}
@@ -34,9 +34,15 @@ def random_inputs(graph, heads, channels, weighted, dtype, seed=0, whole=False):
     return [(t.round() if whole else t).to(dtype).requires_grad_() for t in tensors]
 
 
+def in_layout_order(graph, values):
+    src, dst = graph.edge_index
+    order = torch.argsort(src, stable=True)
+    return values[order[torch.argsort(dst[order], stable=True)]]
+
+
 def fused_statistics(graph, names, receiver, sender, weight=None):
     if weight is not None:
-        weight = fused._in_layout_order(graph, weight)
+        weight = in_layout_order(graph, weight)
     return fused.message_statistics(graph, receiver, sender, names, weight)
 
 
@@ -156,20 +162,32 @@ def test_equals_the_torch_path(graph, heads, channels, seed, kind):
 
 @every_dtype
 @pytest.mark.parametrize("heads", HEADS)
-def test_attention_weights_equal_a_softmax(heads, dtype):
-    graph = random_graph(9, 300, 4000)
+@pytest.mark.parametrize("depth", [None, 5, 8, 24])
+def test_attention_weights_equal_a_softmax(depth, heads, dtype):
+    """Of GAT's scores (no depth: a slice of columns) and of GATv2's, over short rows and one of 3,000 edges."""
+    graph = random_graph(9, 300, 7000)
+    graph.edge_index[1, :3000] = 7
+    graph = Graph.from_edge_index(graph.edge_index, (9, 300), add_self_loops=False)
     generator = torch.Generator().manual_seed(heads)
-    query, key = (torch.randn(n, 2 * heads, generator=generator, dtype=dtype)[:, :heads] for n in (300, 9))
-    query, key = query.requires_grad_(), key.requires_grad_()
+
+    def draw(*shape):
+        return torch.randn(shape, generator=generator, dtype=dtype)
+
+    if depth is None:
+        inputs = [draw(n, 2 * heads)[:, :heads].requires_grad_() for n in (300, 9)]
+    else:
+        inputs = [draw(*shape).requires_grad_() for shape in ((300, heads, depth), (9, heads, depth), (heads, depth))]
+    exact = [t.detach().double().requires_grad_() for t in inputs]
     src, dst = graph.edge_index
-    exact_query, exact_key = (t.detach().double().requires_grad_() for t in (query, key))
-    score = torch.nn.functional.leaky_relu(exact_query[dst] + exact_key[src], 0.2)
+    score = torch.nn.functional.leaky_relu(exact[0][dst] + exact[1][src], 0.2)
+    if depth is not None:
+        score = (score * exact[2]).sum(dim=-1)
     sizes = torch.bincount(dst, minlength=300)[dst]
-    expected = fused._in_layout_order(graph, softmax(score, dst, num_nodes=300) * sizes[:, None])
+    expected = in_layout_order(graph, softmax(score, dst, num_nodes=300) * sizes[:, None])
     direction = torch.randn(expected.shape, generator=generator, dtype=torch.float64)
-    expected_grads = torch.autograd.grad(expected, (exact_query, exact_key), direction)
-    actual = fused.attention_weights(graph, query, key, 0.2)
-    grads = torch.autograd.grad(actual, (query, key), direction.to(dtype))
+    expected_grads = torch.autograd.grad(expected, exact, direction)
+    actual = fused.attention_weights(graph, GATScore(*inputs, 0.2) if depth is None else GATv2Score(*inputs, 0.2))
+    grads = torch.autograd.grad(actual, inputs, direction.to(dtype))
     assert_all_same((actual.detach(), *grads), (expected.detach(), *expected_grads), TOLERANCE[dtype] / 10)
 
 
@@ -230,6 +248,25 @@ def test_no_gradient_needed_gives_the_same_values(weighted):
         assert torch.equal(fused_statistics(graph, STATISTICS, *inputs), expected)
 
 
+@pytest.mark.parametrize("depth", [None, 8])
+def test_attention_weights_repeat_bit_for_bit_with_any_number_of_threads(depth, monkeypatch):
+    monkeypatch.setattr(calls, "MIN_WORK_PER_THREAD", 1)
+    graph = random_graph(500, 700, 9000)
+    shapes = [(700, 4), (500, 4)] if depth is None else [(700, 4, depth), (500, 4, depth), (4, depth)]
+    inputs = [torch.randn(shape, generator=torch.Generator().manual_seed(0)).requires_grad_() for shape in shapes]
+    score = GATScore(*inputs, 0.2) if depth is None else GATv2Score(*inputs, 0.2)
+    before, results = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3, 2):
+            torch.set_num_threads(threads)
+            out = fused.attention_weights(graph, score)
+            results.append((out, *torch.autograd.grad(out.square().sum(), inputs)))
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
 @pytest.mark.parametrize("whole", [False, True])
 @weighted_or_not
 def test_results_repeat_bit_for_bit_with_any_number_of_threads(weighted, whole, monkeypatch):
@@ -261,18 +298,19 @@ def test_no_tensor_grows_with_edges_times_channels():
     assert 0 < largest.numel <= 4000 * heads
 
 
-@pytest.mark.parametrize("operator", ["plain", "weighted", "weights"])
+@pytest.mark.parametrize("operator", ["plain", "weighted", "gat", "gatv2"])
 def test_operators_are_what_they_declare(operator):
     edge_index = random_graph(20, 20, 90).edge_index
     generator = torch.Generator().manual_seed(0)
-    receiver, sender, weight, query, key = (
+    receiver, sender, weight, query, key, features, att = (
         torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
-        for shape in ((20, 16), (20, 16), (90, 2), (20, 2), (20, 2))
+        for shape in ((20, 16), (20, 16), (90, 2), (20, 2), (20, 2), (20, 2, 8), (2, 8))
     )
     arguments = {
         "plain": (pna.plain_operator, (receiver, sender, [1, 2, 3, 5])),
         "weighted": (pna.weighted_operator, (receiver, sender, weight, [1, 2, 3, 5])),
-        "weights": (pna.weights_operator, (query, key, 0.2)),
+        "gat": (adjacency.gat_operator, (query, key, 0.2)),
+        "gatv2": (adjacency.gatv2_operator, (features, features, att, 0.2)),
     }
     function, inputs = arguments[operator]
     checks = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")

@@ -1,45 +1,19 @@
-/* The attention adjacency with the score of GAT: w_ij = n_i γ_ij, γ the softmax of LeakyReLU(q_i + k_j) over the n_i in-edges of i.
+/* The attention adjacency (see adjacency.h) with the score of GAT, LeakyReLU(q_i + k_j).
  *
- * The weights stand edge by edge in the order of the rows, [edges, heads]. With grad the gradient of w, that of the score is
- *   w_ij (grad_ij − Σ_j w_ij grad_ij / n_i),
- * times the slope of LeakyReLU: summed over a row for q, over a column for k.
- *
- * Heads are 1, 2, 4 or a multiple of 8 up to 64. The caller pads.
+ * The gradient of q_i + k_j is that of the score times the slope of LeakyReLU: summed over a row for q, over a column for k.
  */
-#include "block.h"
-
-#define VECTORS_PER_SUM 64 /* sums of blocks, then of their sums: long rows lose little to rounding */
-
-/* Vectors over (edge, head) that may end within one. */
-INLINE vec load_some(const real *p, int64_t lanes)
-{
-    real some[LANES] = {0};
-    if (lanes >= LANES) return load(p);
-    memcpy(some, p, (size_t)lanes * sizeof *p);
-    return load(some);
-}
-
-INLINE void store_some(real *p, int64_t lanes, vec v)
-{
-    if (lanes >= LANES)
-        store(p, v);
-    else
-        memcpy(p, &v, (size_t)lanes * sizeof *p);
-}
+#include "adjacency.h"
 
 INLINE void weights_row(const int64_t heads, struct edges edges, const real *q, const real *k, int64_t k_stride, real slope,
                         real *weight)
 {
-    const int64_t n = edges.end - edges.slot, items = n * heads, repeat = period(heads);
-    real q_lanes[MAX_HEADS], lanes[MAX_HEADS], top[MAX_HEADS], sum[MAX_HEADS];
+    const int64_t n = edges.end - edges.slot, repeat = period(heads);
+    real q_lanes[MAX_HEADS], lanes[MAX_HEADS], top[MAX_HEADS];
     real *to = weight;
     struct block block;
 
     spread(heads, q, q_lanes);
-    for (int64_t h = 0; h < heads; h++) {
-        top[h] = LOWEST;
-        sum[h] = 0;
-    }
+    for (int64_t h = 0; h < heads; h++) top[h] = LOWEST;
     while (next_block(&edges, heads, &block)) {
         const int64_t size = block.count * heads;
         for (int64_t part = 0; part < repeat; part += LANES) {
@@ -55,30 +29,7 @@ INLINE void weights_row(const int64_t heads, struct edges edges, const real *q, 
         fold_max(heads, lanes, top);
         to += size;
     }
-    spread(heads, top, lanes);
-    for (int64_t part = 0; part < repeat; part += LANES) {
-        const vec shift = load(lanes + part);
-        vec total = splat(0);
-        for (int64_t m = part; m < items;) {
-            vec block_total = splat(0);
-            for (const int64_t end = m + VECTORS_PER_SUM * repeat; m < items && m < end; m += repeat) {
-                vec y = exponential(load_some(weight + m, items - m) - shift);
-                if (m + LANES > items) y = keep(first_lanes(items - m), y);
-                block_total += y;
-                store_some(weight + m, items - m, y);
-            }
-            total += block_total;
-        }
-        store(q_lanes + part, total);
-    }
-    fold_sum(heads, q_lanes, sum);
-    for (int64_t h = 0; h < heads; h++) sum[h] = (real)n / (sum[h] < TINY ? TINY : sum[h]);
-    spread(heads, sum, lanes);
-    for (int64_t part = 0; part < repeat; part += LANES) {
-        const vec scale = load(lanes + part);
-        for (int64_t m = part; m < items; m += repeat)
-            store_some(weight + m, items - m, load_some(weight + m, items - m) * scale);
-    }
+    scores_to_weights(heads, n, top, weight);
 }
 
 int EXPORT(adjacency_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t heads, const real *q, int64_t q_stride,
@@ -99,23 +50,12 @@ int EXPORT(adjacency_forward)(int64_t rows, const int64_t *rowptr, const int32_t
 INLINE void weights_row_backward(const int64_t heads, struct edges edges, const real *q, const real *k, int64_t k_stride, real slope,
                                  const real *weight, const real *grad, real *to, real *grad_q)
 {
-    const int64_t n = edges.end - edges.slot, items = n * heads, repeat = period(heads);
+    const int64_t n = edges.end - edges.slot, repeat = period(heads);
     real q_lanes[MAX_HEADS], lanes[MAX_HEADS], mean[MAX_HEADS];
     struct block block;
 
-    for (int64_t h = 0; h < heads; h++) mean[h] = grad_q[h] = 0;
-    for (int64_t part = 0; part < repeat; part += LANES) {
-        vec total = splat(0);
-        for (int64_t m = part; m < items;) {
-            vec block_total = splat(0);
-            for (const int64_t end = m + VECTORS_PER_SUM * repeat; m < items && m < end; m += repeat)
-                block_total += load_some(weight + m, items - m) * load_some(grad + m, items - m);
-            total += block_total;
-        }
-        store(lanes + part, total);
-    }
-    fold_sum(heads, lanes, mean);
-    for (int64_t h = 0; h < heads; h++) mean[h] /= (real)(n ? n : 1);
+    for (int64_t h = 0; h < heads; h++) grad_q[h] = 0;
+    mean_gradient(heads, n, weight, grad, mean);
     spread(heads, mean, lanes);
     spread(heads, q, q_lanes);
     while (next_block(&edges, heads, &block)) {
