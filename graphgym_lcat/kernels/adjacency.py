@@ -131,16 +131,16 @@ class GATv2Weights(torch.autograd.Function):
     @staticmethod
     def forward(ctx, layout: CompactLayout, query: Tensor, key: Tensor, att: Tensor, slope: float) -> Tensor:
         ctx.layout, ctx.slope = layout, slope
-        inputs = tuple(t.contiguous() for t in (query, key, att))
-        weight = gatv2_forward(layout, *inputs, slope)
-        ctx.save_for_backward(*inputs, weight)
+        query, key, att = query.contiguous(), key.contiguous(), att.contiguous()
+        weight = gatv2_forward(layout, query, key, att, slope)
+        ctx.save_for_backward(query, key, att, weight)
         return weight
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        *inputs, weight = ctx.saved_tensors
-        return None, *gatv2_backward(ctx.layout, *inputs, ctx.slope, weight, grad.contiguous()), None
+        query, key, att, weight = ctx.saved_tensors
+        return None, *gatv2_backward(ctx.layout, query, key, att, ctx.slope, weight, grad.contiguous()), None
 
 
 gat_operator = ops._operator(

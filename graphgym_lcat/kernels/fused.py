@@ -129,27 +129,38 @@ def message_statistics(
 
 
 def attention_weights(graph: Graph, score: PairScore) -> Tensor:
-    r"""The attention adjacency :math:`n_i \gamma_{ij}`, ``[E, H]`` in the order of the fused layout: by destination, then source."""
+    r"""The attention adjacency :math:`n_i \gamma_{ij}`, ``[E, H]`` in the order of the fused layout, as ``layout.col``."""
     heads = score.key.size(1)
-    more_heads, more_depth = _padding(heads, score.key.size(2) if isinstance(score, GATv2Score) else LANES)
     if isinstance(score, GATScore):
-        inputs = [_rows(F.pad(t, (0, more_heads)) if more_heads else t) for t in (score.query, score.key)]
-        function, operator, call = adjacency.GATWeights, adjacency.gat_operator, adjacency.gat_forward
+        weight = _gat_weights(graph, score)
     else:
         assert isinstance(score, GATv2Score)  # `can` lists no other
-        inputs = [score.query, score.key, score.att]
-        if more_heads or more_depth:
-            inputs = [F.pad(t, (0, more_depth, 0, more_heads)) for t in inputs]
-        function, operator, call = adjacency.GATv2Weights, adjacency.gatv2_operator, adjacency.gatv2_forward
+        weight = _gatv2_weights(graph, score)
+    return weight if weight.size(1) == heads else weight[:, :heads]
+
+
+def _gat_weights(graph: Graph, score: GATScore) -> Tensor:
+    query, key, slope = score.query, score.key, score.negative_slope
+    more_heads, _ = _padding(key.size(1), LANES)
+    if more_heads:
+        query, key = (F.pad(t, (0, more_heads)) for t in (query, key))
     if torch.compiler.is_compiling():
-        weight = operator(*ops.handle(graph), *inputs, score.negative_slope)
-    elif _needs_grad(*inputs):
-        weight = function.apply(graph.compact, *inputs, score.negative_slope)
-    else:
-        if isinstance(score, GATv2Score):
-            inputs = [t.contiguous() for t in inputs]
-        weight = call(graph.compact, *inputs, score.negative_slope)
-    return weight[:, :heads] if more_heads else weight
+        return adjacency.gat_operator(*ops.handle(graph), query, key, slope)
+    if _needs_grad(query, key):
+        return adjacency.GATWeights.apply(graph.compact, _rows(query), _rows(key), slope)
+    return adjacency.gat_forward(graph.compact, _rows(query), _rows(key), slope)
+
+
+def _gatv2_weights(graph: Graph, score: GATv2Score) -> Tensor:
+    query, key, att, slope = score.query, score.key, score.att, score.negative_slope
+    more_heads, more_depth = _padding(*att.shape)
+    if more_heads or more_depth:
+        query, key, att = (F.pad(t, (0, more_depth, 0, more_heads)) for t in (query, key, att))
+    if torch.compiler.is_compiling():
+        return adjacency.gatv2_operator(*ops.handle(graph), query, key, att, slope)
+    if _needs_grad(query, key, att):
+        return adjacency.GATv2Weights.apply(graph.compact, query, key, att, slope)
+    return adjacency.gatv2_forward(graph.compact, query.contiguous(), key.contiguous(), att.contiguous(), slope)
 
 
 def _attend_gat(graph: Graph, score: GATScore, value: Tensor) -> Tensor:

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._library.custom_ops import CustomOpDef
 from torch.autograd.function import once_differentiable
-from torch.library import CustomOpDef
 
 from graphgym_lcat.kernels import ops
 from graphgym_lcat.kernels.backend import STATISTICS
@@ -120,7 +120,9 @@ class Statistics(torch.autograd.Function):
         return None, None, *backward(ctx.layout, ctx.kinds, (state, places), grad.contiguous(), *inputs)
 
 
-def _fake_statistics(handle: ops.Handle, receiver: Tensor, sender: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _fake_statistics(
+    handle: ops.Handle, receiver: Tensor, sender: Tensor, *others: Any
+) -> tuple[Tensor, Tensor, Tensor]:
     num_dst, width, kinds = handle[2], sender.size(1), others[-1]
     kept = sender.new_empty(num_dst, 2 * width)
     return sender.new_empty(num_dst, len(kinds) * width), kept, torch.empty_like(kept, dtype=torch.int32)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import Module
+from torch.nn import Module, ModuleList
 from torch_geometric.nn.aggr import (
     DegreeScalerAggregation,
     MaxAggregation,
@@ -38,7 +40,7 @@ def statistics_of(aggregation: Module) -> tuple[str, ...] | None:
     if type(multiple) is not MultiAggregation or multiple.mode != "cat":
         return None
     names = []
-    for part in multiple.aggrs:
+    for part in cast(ModuleList, multiple.aggrs):
         variance = part.var_aggr if type(part) is StdAggregation else part
         if type(part) not in _NAMES or getattr(variance, "semi_grad", False):
             return None

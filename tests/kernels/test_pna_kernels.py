@@ -135,7 +135,13 @@ def test_who_receives_the_gradient_of_a_maximum(sent, expected):
 
 
 @settings(deadline=None, max_examples=60)
-@given(graphs(), st.sampled_from(HEADS), st.sampled_from(CHANNELS), st.integers(0, 10**6), st.sampled_from(["", "gat", "gatv2"]))
+@given(
+    graphs(),
+    st.sampled_from(HEADS),
+    st.sampled_from(CHANNELS),
+    st.integers(0, 10**6),
+    st.sampled_from(["", "gat", "gatv2"]),
+)
 def test_equals_the_torch_path(graph, heads, channels, seed, kind):
     assume(not graph.add_self_loops)
     generator = torch.Generator().manual_seed(seed)
@@ -213,7 +219,9 @@ def test_small_deviations_of_large_messages_keep_their_digits():
     sender = (1000 + 0.01 * torch.randn(40, 8, generator=torch.Generator().manual_seed(0))).requires_grad_()
     receiver = torch.zeros(3, 8)
     actual = fused.message_statistics(graph, receiver, sender, ["std"])
-    torch.testing.assert_close(actual, oracle(graph, ["std"], receiver.double(), sender.double()).float(), rtol=1e-3, atol=0)
+    torch.testing.assert_close(
+        actual, oracle(graph, ["std"], receiver.double(), sender.double()).float(), rtol=1e-3, atol=0
+    )
 
 
 @weighted_or_not

@@ -52,8 +52,12 @@ def assert_same(actual, expected, tolerance):
 
 @both_backends
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("aggregators", [AGGREGATORS, ["sum", "var"], ["max"], ["std", "mean", "sum", "min", "var", "max"]])
-@pytest.mark.parametrize("options", [{}, {"post_layers": 2}, {"train_norm": True}], ids=lambda o: "+".join(o) or "plain")
+@pytest.mark.parametrize(
+    "aggregators", [AGGREGATORS, ["sum", "var"], ["max"], ["std", "mean", "sum", "min", "var", "max"]]
+)
+@pytest.mark.parametrize(
+    "options", [{}, {"post_layers": 2}, {"train_norm": True}], ids=lambda o: "+".join(o) or "plain"
+)
 def test_without_attention_it_is_pna(options, aggregators, dtype, backend, x, edges):
     ours = layer(edges, aggregators, lambda1=0, backend=backend, **options).to(dtype)
     plain = PNAConv(C, 8, aggregators, SCALERS, histogram(edges), **options).to(dtype)
