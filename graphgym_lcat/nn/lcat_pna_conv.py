@@ -115,11 +115,17 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         score = self._pair_score(ScoreInputs(graph, key, key))
         statistics = dispatch.statistics(self.backend, graph, score, receiver.flatten(1), sender.flatten(1), names)
         scales = degree_scales(self.aggr_module, graph.neighborhood_sizes.to(statistics.dtype))
+        return self.lin(self._post_layers(x, statistics, scales))
+
+    def _post_layers(self, x: Tensor, statistics: Tensor, scales: list[Tensor | None]) -> Tensor:
         first, *others = self.post_nns[0]
+        if first._forward_hooks or first._forward_pre_hooks:  # they expect the call of the module
+            scaled = [statistics if scale is None else statistics * scale for scale in scales]
+            return self.post_nns[0](torch.cat([x, *scaled], dim=1))
         out = scaled_linear(x, statistics, scales, first.weight, first.bias)
         for module in others:
             out = module(out)
-        return self.lin(out)
+        return out
 
     def message(  # type: ignore[override]  # PyG looks at the names of the arguments
         self, receiver_i: Tensor, sender_j: Tensor, edge_attr: Tensor | None, alpha: Tensor

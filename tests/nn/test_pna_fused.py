@@ -95,6 +95,14 @@ def test_messages_are_not_formed(x, edges, monkeypatch):
         assert conv(x, edges).isfinite().all()
 
 
+def test_hooks_of_the_first_post_layer_see_its_input(x, edges):
+    conv = layer(edges, heads=3)
+    expected, seen = conv(x, edges), []
+    conv.post_nns[0][0].register_forward_hook(lambda module, inputs, output: seen.append(inputs[0].shape))
+    torch.testing.assert_close(conv(x, edges), expected)
+    assert seen == [(N, (len(AGGREGATORS) * len(SCALERS) + 1) * C)]
+
+
 @pytest.mark.parametrize("options", [{"towers": 2, "score_weights": "separate"}, {"pre_layers": 2}])
 def test_other_messages_are_formed(options, x, edges, monkeypatch):
     conv = layer(edges, **options)

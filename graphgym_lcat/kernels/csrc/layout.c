@@ -66,7 +66,7 @@ int64_t lcat_layout(int64_t edges, const int64_t *src, const int64_t *dst, int64
 void lcat_slots(int64_t num_src, const int64_t *colptr, const int32_t *row, int64_t num_dst, const int64_t *rowptr, int64_t *next,
                 int32_t *slot)
 {
-    memcpy(next, rowptr, (size_t)num_dst * sizeof *next);
+    for (int64_t i = 0; i < num_dst; i++) next[i] = rowptr[i];
     for (int64_t j = 0; j < num_src; j++)
         for (int64_t e = colptr[j]; e < colptr[j + 1]; e++) slot[e] = (int32_t)next[row[e]]++;
 }
