@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcat_core.metrics import METRICS, metric, recorded_metrics
+from lcat_core.metrics import METRICS, default_metric, metric, recorded_metrics
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,24 @@ def test_a_result_carries_the_rows_of_registered_metrics():
 def test_anything_else_changes_no_metric(rows):
     assert recorded_metrics({"metrics": rows}) == {}
     assert METRICS["accuracy"].higher_is_better
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "higher", "percent"),
+    [
+        ("accuracy", "accuracy", True, True),
+        ("test.rocauc", "ROC-AUC", True, True),
+        ("val.loss", "loss", False, False),
+        ("rmse", "RMSE", False, False),
+        ("test.mine", "mine", True, True),
+    ],
+)
+def test_a_metric_has_a_label_a_direction_and_a_scale(name, label, higher, percent):
+    found = metric(name)
+    assert (found.label, found.higher_is_better, found.percent) == (label, higher, percent)
+
+
+def test_the_default_is_the_first_known_one():
+    assert default_metric(["loss", "auc", "accuracy"]) == "accuracy"
+    assert default_metric(["epoch", "mine", "lr"]) == "mine"
+    assert default_metric(["epoch"]) is None

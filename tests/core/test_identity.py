@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from lcat_run.identity import run_id
+from lcat_core.identity import run_id
 
 DEFAULTS = {
     "seed": 0,
@@ -18,7 +18,7 @@ def name(**settings):
     return run_id("lcat", {key.replace("__", "."): value for key, value in settings.items()}, DEFAULTS)
 
 
-def test_says_model_dataset_seed_and_ten_hex_digits():
+def test_a_run_id_says_model_dataset_seed_and_ten_hex_digits():
     assert re.fullmatch(r"lcat-CiteSeer-s3-[0-9a-f]{10}", name(dataset__name="CiteSeer", seed=3))
 
 
@@ -55,7 +55,7 @@ def test_the_order_of_settings_does_not_count():
     "key",
     ["out_dir", "run_dir", "dataset.dir", "num_threads", "accelerator", "tensorboard_agg", "lcat.checkpoint_seconds"],
 )
-def test_where_and_how_a_run_is_made_does_not_count(key):
+def test_where_and_how_a_run_is_executed_does_not_count(key):
     assert run_id("lcat", {key: "other"}, DEFAULTS) == name()
 
 
