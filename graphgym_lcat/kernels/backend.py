@@ -9,7 +9,7 @@ A new operator is a method of :class:`Backend`, a name in ``Operator``, and an i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -18,14 +18,18 @@ from torch import Tensor
 
 from graphgym_lcat.kernels.graph import Graph
 
-Operator = Literal["neighbor_mean", "convolve", "attend", "coefficients"]
+Operator = Literal["neighbor_mean", "convolve", "attend", "coefficients", "statistics"]
 
 DESCRIPTIONS = {
     "neighbor_mean": "means over neighbours",
     "convolve": "convolved features",
     "attend": "sums weighted by attention",
     "coefficients": "attention coefficients",
+    "statistics": "statistics of messages",
 }
+
+#: What :meth:`Backend.statistics` can compute.
+STATISTICS = ("sum", "mean", "min", "max", "var", "std")
 
 
 class EdgeTerm(NamedTuple):
@@ -233,6 +237,27 @@ class Backend(Protocol):
 
     def coefficients(self, graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
         """γ itself."""
+        ...
+
+    def statistics(
+        self, graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]
+    ) -> Tensor:
+        r"""Statistics of the messages :math:`n_i \gamma_{ij} (r_i + s_j)` over the in-edges of each node, channel by channel.
+
+        :math:`n_i` is the number of in-edges; heads split the channels. Definitions and gradients are those of PyG's
+        aggregators: 0 for nodes without in-edges, 0 for a standard deviation below 0.0032, and extremes that occur several times
+        share the gradient.
+
+        Args:
+            graph: A graph without added self-loops.
+            score: The score of :math:`\gamma`; with equal scores, :math:`n_i \gamma_{ij} = 1`.
+            receiver: ``[num_dst, F]``.
+            sender: ``[num_src, F]``.
+            names: Different names from ``STATISTICS``.
+
+        Returns:
+            ``[num_dst, len(names) * F]``.
+        """
         ...
 
 

@@ -8,6 +8,7 @@ one steps in.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -68,6 +69,18 @@ def attend(backend: str, graph: Graph, score: PairScore, value: Tensor, dropout:
 def coefficients(backend: str, graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
     """See :meth:`.Backend.coefficients`."""
     return choose(backend, _score_request("coefficients", graph, score, dropout)).coefficients(graph, score, dropout)
+
+
+def statistics(
+    backend: str, graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]
+) -> Tensor:
+    """See :meth:`.Backend.statistics`."""
+    if graph.add_self_loops:
+        raise ValueError("statistics of messages need a graph without added self-loops")
+    request = _score_request("statistics", graph, score, None, receiver, sender)
+    if isinstance(score, EqualScore):
+        request = request._replace(score=None)
+    return choose(backend, request).statistics(graph, score, receiver, sender, names)
 
 
 def choose(backend: str, request: Request) -> Backend:

@@ -16,7 +16,7 @@ import torch
 # LCAT_LIBRARY names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever the arguments of a function in csrc/ change, so that a library built from other sources is never called.
-INTERFACE = 5
+INTERFACE = 6
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
@@ -32,6 +32,12 @@ SIGNATURES = {
     "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",
     "gatv2_backward": "nppnppn" + "nnn" + "ppppd" + "pppp" + "ppppt",
     "gatv2_backward_symmetric": "nppn" + "nnn" + "pppd" + "pppp" + "pppt",
+    "adjacency_forward": "nppn" + "pnpnd" + "pt",
+    "adjacency_backward": "nppnppn" + "pnpnd" + "pp" + "pppt",
+    "adjacency_gatv2_forward": "nppnn" + "pppd" + "pt",
+    "adjacency_gatv2_backward": "nppnpppnn" + "pppd" + "pp" + "ppppt",
+    "pna_forward": "nppnn" + "ppp" + "np" + "pppt",
+    "pna_backward": "nppnpppnn" + "ppp" + "np" + "ppp" + "pppt",
     "attend_pairs": "npppdd" + "nnp" + "pt",
 }
 _TYPES: dict[str, Any] = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
@@ -44,6 +50,7 @@ class Library:
     instruction_set: str
     has_openmp: bool
     layout: Callable[..., int]
+    slots: Callable[..., None]
     kernels: dict[tuple[str, torch.dtype], Callable[..., int]]
 
     def call(self, name: str, dtype: torch.dtype, *arguments: int | float) -> None:
@@ -110,7 +117,10 @@ def _bind(handle: ctypes.CDLL) -> Library | str:
     layout = handle.lcat_layout
     layout.argtypes = [_TYPES[a] for a in "nppnntpppppp"]
     layout.restype = ctypes.c_int64
-    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, kernels)
+    slots = handle.lcat_slots
+    slots.argtypes = [_TYPES[a] for a in "nppnppp"]
+    slots.restype = None
+    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, slots, kernels)
 
 
 def _share_openmp_runtime() -> None:
