@@ -70,11 +70,11 @@ def paired_test(
     n = differences.size
     mean = float(differences.mean())
     p_wilcoxon = _signed_rank_p(differences)
-    if np.ptp(differences) == 0:
+    sd = float(differences.std(ddof=1))
+    if sd == 0:  # equal differences, or so small that their squares vanish
         return _constant(n, mean, p_wilcoxon, _equivalence_p(differences, margin))
     test = stats.ttest_1samp(differences, 0.0)
     interval = test.confidence_interval(1 - alpha)
-    sd = float(differences.std(ddof=1))
     return PairedTest(
         n=n,
         difference=mean,
