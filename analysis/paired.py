@@ -14,6 +14,8 @@ from lcat_core.errors import ResultsError
 
 POWER = 0.8
 #: Runs store metrics in single precision. Two differences of values up to 1 that are equal by count differ by less than this.
+#: Differences whose squares would vanish in double precision.
+NEGLIGIBLE = 1e-150
 SINGLE_PRECISION = 2.0**-22
 
 
@@ -67,11 +69,12 @@ def paired_test(
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ResultsError("a paired test needs finite values, got NaN or infinity")
     differences = merge_equal_magnitudes(x - y, SINGLE_PRECISION * max(np.abs(x).max(), np.abs(y).max()))
+    differences = np.where(np.abs(differences) < NEGLIGIBLE, 0.0, differences)
     n = differences.size
     mean = float(differences.mean())
     p_wilcoxon = _signed_rank_p(differences)
     sd = float(differences.std(ddof=1))
-    if sd == 0:  # equal differences, or so small that their squares vanish
+    if np.ptp(differences) == 0:
         return _constant(n, mean, p_wilcoxon, _equivalence_p(differences, margin))
     test = stats.ttest_1samp(differences, 0.0)
     interval = test.confidence_interval(1 - alpha)
