@@ -13,9 +13,9 @@ from scipy import optimize, special, stats
 from lcat_core.errors import ResultsError
 
 POWER = 0.8
-#: Runs store metrics in single precision. Two differences of values up to 1 that are equal by count differ by less than this.
 #: Differences whose squares would vanish in double precision.
 NEGLIGIBLE = 1e-150
+#: Runs store metrics in single precision. Two differences of values up to 1 that are equal by count differ by less than this.
 SINGLE_PRECISION = 2.0**-22
 
 

@@ -12,12 +12,11 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from graphgym_lcat.data import datasets
-from graphgym_lcat.data.datasets import dataset_names, is_present, load_dataset, statistics
+from graphgym_lcat.data.datasets import dataset_names, load_dataset, statistics
 from graphgym_lcat.data.registry import DATASETS, EMBEDDED, data_directory, register_dataset
 from lcat_core.datasets import HETEROPHILOUS
 from lcat_core.errors import DatasetError
 
-PAPER = [name for name in DATASETS if name not in HETEROPHILOUS]
 NODES = 20  # of the dataset that conftest.py writes
 
 PAPER = [name for name in DATASETS if name not in HETEROPHILOUS]
@@ -38,10 +37,6 @@ def no_network(monkeypatch):
 @needs_real_data
 @pytest.mark.parametrize("name", PAPER)
 def test_a_real_dataset_has_the_published_size_and_is_undirected(name):
-    if name in HETEROPHILOUS and not is_present(DATASETS[name], data_directory()):
-        pytest.skip(
-            f"{name} is not in LCAT_DATA_DIR"
-        )  # it came later than the eleven of the paper, which must be there
     data = load_dataset(name, sparse=True)
     assert statistics(data) == DATASETS[name].published
     assert data.is_undirected()
