@@ -15,6 +15,8 @@ FLAGS = ["-std=gnu11", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Wno-psa
 # Compiled besides the generic code where the compiler knows them; the processor decides at run time.
 INSTRUCTION_SETS = {"avx2": ["-mavx2", "-mfma"], "avx512": ["-march=skylake-avx512"]}
 OPENMP_FLAGS = (["-fopenmp"], ["-Xpreprocessor", "-fopenmp"])  # the second is Apple's
+# Compiled for each number type and instruction set, longest first.
+KERNELS = ("gat_extended", "gatv2_extended", "gatv2", "gat_coefficients", "gat", "convolution", "pairs", "loops")
 NO_GCC = "#ifndef __clang__\n#error\n#endif\n"
 PROBE = "typedef float vec __attribute__((vector_size(32)));\nvoid twice(vec *x) { *x += *x; }\n"
 
@@ -61,9 +63,7 @@ class BuildKernels(build_ext):
         if "avx2" in sets:
             variants["double_avx2"] = [*optimize("-O2"), "-DREAL_IS_DOUBLE", *sets["avx2"]]
         jobs = [
-            (kernel, suffix, [f"-DSUFFIX={suffix}", *flags])
-            for kernel in ("gatv2", "gat", "convolution", "pairs")  # longest first
-            for suffix, flags in variants.items()
+            (kernel, suffix, [f"-DSUFFIX={suffix}", *flags]) for kernel in KERNELS for suffix, flags in variants.items()
         ]
         jobs.append(("layout", "layout", [*optimize("-O2"), *(f"-DLCAT_HAVE_{name.upper()}" for name in sets)]))
 

@@ -15,12 +15,14 @@ import torch
 # The variable names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever a function of csrc/ takes other arguments: a library built from other sources must not be called.
-INTERFACE = 5
+INTERFACE = 6
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
 
 # Arguments of the functions in csrc/: n a 64-bit integer, p a pointer, d a double, t the number of threads.
+_BY_ROW, _BOTH = "nppn", "nppnppn"
+_EXTRAS = "nppnd"  # edges in the input, their numbers by row and by column, seed and probability of dropout
 SIGNATURES = {
     "mean_forward": "nppnpnpt",
     "mean_backward": "npnppnpnppt",
@@ -31,6 +33,17 @@ SIGNATURES = {
     "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",
     "gatv2_backward": "nppnppn" + "nnn" + "ppppd" + "pppp" + "ppppt",
     "gatv2_backward_symmetric": "nppn" + "nnn" + "pppd" + "pppp" + "pppt",
+    "gat_extended_forward": _BY_ROW + _EXTRAS + "nn" + "pnpnppd" + "pppppt",
+    "gat_extended_backward": _BOTH + _EXTRAS + "nn" + "pnpnppd" + "pppppp" + "ppppt",
+    "gat_coefficients_forward": _BY_ROW + _EXTRAS + "n" + "pnpnpd" + "pppt",
+    "gat_coefficients_backward": _BOTH + _EXTRAS + "n" + "pnpnpd" + "pppp" + "pppt",
+    "gatv2_extended_forward": _BY_ROW + _EXTRAS + "nnn" + "pppppnpd" + "pppt",
+    "gatv2_extended_backward": _BOTH + _EXTRAS + "nnn" + "pppppnpd" + "pppp" + "ppppppt",
+    "gatv2_extended_backward_symmetric": _BY_ROW + _EXTRAS + "nnn" + "pppd" + "pppp" + "pppt",
+    "gatv2_coefficients_forward": _BY_ROW + _EXTRAS + "nn" + "ppppnpd" + "pppt",
+    "gatv2_coefficients_backward": _BOTH + _EXTRAS + "nn" + "ppppnpd" + "pppp" + "pppppt",
+    "fill_loops_forward": "pnnpnnpt",
+    "fill_loops_backward": "pnnpnnpt",
     "attend_pairs": "npppdd" + "nnp" + "pt",
 }
 _TYPES = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
@@ -43,6 +56,7 @@ class Library:
     instruction_set: str
     has_openmp: bool
     layout: Callable[..., int]
+    edge_numbers: Callable[..., int]
     kernels: dict[tuple[str, torch.dtype], Callable[..., int]]
 
     def call(self, name: str, dtype: torch.dtype, *arguments: int | float) -> None:
@@ -98,7 +112,10 @@ def _bind(handle: ctypes.CDLL) -> Library:
     layout = handle.lcat_layout
     layout.argtypes = [_TYPES[a] for a in "nppnntpppppp"]
     layout.restype = ctypes.c_int64
-    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, kernels)
+    edge_numbers = handle.lcat_edge_numbers
+    edge_numbers.argtypes = [_TYPES[a] for a in "nppnntpppp"]
+    edge_numbers.restype = ctypes.c_int
+    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, edge_numbers, kernels)
 
 
 def _share_openmp_runtime() -> None:

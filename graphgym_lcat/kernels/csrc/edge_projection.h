@@ -1,0 +1,113 @@
+/* Edge features in the score of GATv2, e_ij = att · LeakyReLU(q_i + k_j + W a_ij): projected block by block, in the cache.
+ *
+ * The rows k_j + W a_ij (or q_i + W a_ij) of a block's edges stand in a buffer, where the functions that score pairs read them like
+ * rows of k. The gradients of a block's W a_ij, s = d_ij LeakyReLU' without the factor att, take their place.
+ */
+#ifndef LCAT_EDGE_PROJECTION_H
+#define LCAT_EDGE_PROJECTION_H
+
+#include "extras.h"
+#include "pair_numbers.h"
+#include "small_products.h"
+
+#define PROJECTED 4096 /* numbers in the buffer, unless eight edges need more */
+
+/* What GATv2's attention may have beyond the plain case. */
+struct pair_extras {
+    struct dropout dropout;
+    const real *grad_gamma;   /* gradients of the coefficients themselves, [E + self-loops, heads]; NULL: of their sums */
+    const real *features;     /* [E + self-loops, edge_dim], or NULL */
+    int64_t edge_dim, padded; /* padded: to whole vectors */
+    int64_t capacity;         /* edges per block */
+    const int32_t *identity;  /* 0, 1, 2, … */
+    const real *weight;       /* [edge_dim, heads · depth] */
+    const real *back_weight;  /* [heads · depth, padded], times att; NULL if the features need no gradient */
+    real *grad_features;
+    real *projected, *inputs; /* this thread's: [capacity, heads · depth], [capacity, padded] */
+};
+
+INLINE int next_pairs(struct edges *edges, int64_t heads, int extended, const struct pair_extras *extras, struct block *block)
+{
+    return next_small_block(edges, heads, extended ? extras->capacity : BLOCK / heads, block);
+}
+
+INLINE void copy_edges(int64_t heads, const struct block *block, const struct block_numbers *edge, const real *rows, real *to)
+{
+    for (int64_t part = 0; part < period(heads); part += LANES)
+        for (int64_t n = part; n < block->count * heads; n += period(heads))
+            store(to + n, gather_edges(heads, part, n, block, edge, rows));
+}
+
+/* Fills the buffer with the block's rows + W a, and makes `projected` a block of its rows. */
+NOINLINE void project_edges(int64_t heads, int64_t width, const struct block *block, const struct block_numbers *edge,
+                            const real *rows, const struct pair_extras *extras, struct block *projected)
+{
+    const int64_t count = block->count, edge_dim = extras->edge_dim, padded = extras->padded;
+    for (int64_t b = 0; b < count; b++) prefetch_row(extras->features + number_at(block, edge, b) * edge_dim);
+    for (int64_t b = 0; b < count; b++) {
+        const real *row = rows + edge_at(block, b) * width;
+        real *to = extras->projected + b * width;
+        for (int64_t c = 0; c < width; c += LANES) store(to + c, load(row + c));
+    }
+    for (int64_t b = 0; b < count; b++) {
+        const real *row = extras->features + number_at(block, edge, b) * edge_dim;
+        real *to = extras->inputs + b * padded;
+        for (int64_t c = 0; c < padded; c++) to[c] = c < edge_dim ? row[c] : 0;
+    }
+    const struct product product = {.x = extras->inputs,
+                                    .y = extras->weight,
+                                    .to = extras->projected,
+                                    .x_row = padded,
+                                    .x_column = 1,
+                                    .y_row = width,
+                                    .to_row = width,
+                                    .inner = edge_dim};
+    add_product(&product, count, width);
+    const int64_t group = edges_per_vector(heads);
+    projected->slot = extras->identity;
+    projected->count = count;
+    projected->own = 0;
+    projected->whole = count - count % group;
+    for (int64_t b = 0; b < group; b++)
+        projected->tail[b] = (int32_t)(projected->whole + b < count ? projected->whole + b : count - 1);
+}
+
+/* With d_ij in `weight`: adds Σ a_ij s_ij to grad_weight [edge_dim, heads · depth] and writes the gradients of the features. */
+NOINLINE void add_edge_gradients(int64_t heads, int64_t depth, const struct block *block, const struct block_numbers *edge,
+                                 const real *fixed, const real *weight, real slope, const struct pair_extras *extras,
+                                 real *grad_weight)
+{
+    const int64_t count = block->count, width = heads * depth, padded = extras->padded;
+    for (int64_t b = 0; b < count; b++)
+        for (int64_t h = 0; h < heads; h++) {
+            const vec d = splat(weight[b * heads + h]);
+            real *row = extras->projected + b * width;
+            for (int64_t c = h * depth; c < (h + 1) * depth; c += LANES)
+                store(row + c, leaky_slope(load(fixed + c) + load(row + c), d, slope));
+        }
+    const struct product sums = {.x = extras->inputs,
+                                 .y = extras->projected,
+                                 .to = grad_weight,
+                                 .x_row = 1,
+                                 .x_column = padded,
+                                 .y_row = width,
+                                 .to_row = width,
+                                 .inner = count};
+    add_product(&sums, extras->edge_dim, width);
+    if (!extras->back_weight) return;
+    for (int64_t n = 0; n < count * padded; n += LANES) store(extras->inputs + n, splat(0));
+    const struct product back = {.x = extras->projected,
+                                 .y = extras->back_weight,
+                                 .to = extras->inputs,
+                                 .x_row = width,
+                                 .x_column = 1,
+                                 .y_row = padded,
+                                 .to_row = padded,
+                                 .inner = width};
+    add_product(&back, count, padded);
+    for (int64_t b = 0; b < count; b++)
+        memcpy(extras->grad_features + number_at(block, edge, b) * extras->edge_dim, extras->inputs + b * padded,
+               (size_t)extras->edge_dim * sizeof(real));
+}
+
+#endif
