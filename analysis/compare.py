@@ -1,10 +1,10 @@
-"""Every model against its declared baseline, on every dataset: paired tests, Holm's correction, a verdict.
+"""Compare every model with its declared baseline on every dataset: paired tests, Holm's correction, a verdict.
 
 The verdict of a pair is one of
 
 - ``better`` / ``worse``: the Holm-adjusted p of the paired t-test is below α;
-- ``equivalent``: not so, and two one-sided tests place the difference within ±margin (p < α, not adjusted);
-- ``undetermined``: neither, so these seeds cannot tell;
+- ``equivalent``: it is not, and two one-sided tests show that the difference is within ±margin (p < α, not adjusted);
+- ``undetermined``: neither, so these seeds do not decide;
 - ``refused``: the runs cannot be paired; ``note`` names what is missing.
 """
 
@@ -12,35 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lcat_analysis.errors import AnalysisError, nearest
-from lcat_analysis.metrics import lower_is_better
-from lcat_analysis.models import default_baselines, written
-from lcat_analysis.paired import paired_test
-from lcat_analysis.select import Selection
+from lcat_analysis.metrics import Measure
+from lcat_analysis.paired import PairedTest, paired_test
+from lcat_analysis.select import Condition, Selection
+from lcat_core.errors import ResultsError, did_you_mean, unknown_name
+from lcat_core.models import default_baselines, display_name
 
+VERDICTS = ("better", "worse", "equivalent", "undetermined", "refused")
 FAMILIES = ("all", "dataset", "model")
 UNITS = ("run", "split")
 ALPHA = 0.05
-MARGIN = 0.5  # points; a loss has no scale that a default could know
+MARGIN = 0.5  # points; there is no sensible default for other units
 
 
 @dataclass
 class Comparisons:
-    """``table`` has a row per pair, dataset and variant; the rest says how it was made."""
+    """``table`` has one row per pair, dataset and variant; the other attributes say how it was computed."""
 
     table: pd.DataFrame
     baselines: dict[str, str]
     variants: list[str]
-    metric: str
+    measure: Measure
     alpha: float
     margin: float | None
     family: str
     unit: str
-    splits: int  # the most that one dataset has
+    splits: int  # the largest number of splits of one dataset
 
     @property
     def tested(self) -> pd.DataFrame:
@@ -48,27 +50,32 @@ class Comparisons:
 
     @property
     def untested(self) -> dict[str, str]:
-        """Declared pairs, model → baseline, of which the model has no finished run at all."""
+        """Declared pairs, model → baseline, whose model has no finished run."""
         present = set(self.table["model"])
         return {model: baseline for model, baseline in self.baselines.items() if model not in present}
 
     def family_text(self) -> str:
-        """The family of Holm's correction, in words."""
+        """Describe the family of Holm's correction."""
         n = len(self.tested)
         if self.family == "all":
             return f"all {n} tests of this table"
         per = "dataset" if self.family == "dataset" else "model"
         return f"the tests of one {per} ({n} tests in all)"
 
-    def outcome(self, correction: str = "none") -> dict[tuple, str]:
-        """(model, dataset, *variant) → ``better`` or ``worse``, by the paper's plain p or by Holm's."""
+    def outcome(self, correction: str = "none") -> dict[tuple[Any, ...], str]:
+        """Return (model, dataset, *variant) → ``better`` or ``worse``, by the plain p, as in the paper, or by Holm's."""
         column = {"none": "p", "holm": "p_holm"}[correction]
         found = {}
         for row in self.tested.to_dict("records"):
             if row[column] < self.alpha:
                 key = (row["model"], row["dataset"], *(row[key] for key in self.variants))
-                found[key] = "better" if (row["difference"] > 0) != lower_is_better(self.metric) else "worse"
+                found[key] = "better" if self.measure.sign * row["difference"] > 0 else "worse"
         return found
+
+
+def pair_name(model: str, baseline: str) -> str:
+    """``L-CAT − GAT``."""
+    return f"{display_name(model)} − {display_name(baseline)}"
 
 
 def compare(
@@ -84,38 +91,39 @@ def compare(
     """Test each model against its baseline.
 
     Args:
-        baselines: model → baseline, as in the grid's ``compare``; without it the paper's pairs.
-        alpha: level of the tests, of the intervals (1 − α) and of the verdict.
-        margin: differences up to this count as equivalent; by default 0.5 points, and nothing does for a loss.
-        family: over which tests Holm's correction runs: ``all``, or those of one ``dataset`` or one
-            ``model``.
-        unit: what is paired: each ``run``, or the mean of each ``split`` over its seeds. Pairs that share a
-            split are not independent evidence about other splits.
-        strict: raise when a model or baseline has no run at all; otherwise its pairs are refused one by one.
+        baselines: model → baseline, as in the grid's ``compare``; by default the paper's pairs.
+        alpha: Level of the tests, of the intervals (1 − α) and of the verdict.
+        margin: Smaller differences count as equivalent; by default 0.5 points, and none for metrics without a unit, such as a loss.
+        family: The tests that Holm's correction covers: ``all``, or those of one ``dataset`` or one ``model``.
+        unit: What is paired: each ``run``, or the mean of each ``split`` over its seeds. Pairs that share a split are not
+            independent evidence about other splits.
+        strict: Raise if a model or baseline has no run; otherwise its pairs are refused one by one.
     """
     if not 0 < alpha < 1:
-        raise AnalysisError(f"alpha must lie between 0 and 1, got {alpha}")
+        raise ResultsError(f"alpha must be between 0 and 1, got {alpha}")
     if margin is None:
-        margin = None if lower_is_better(selection.metric) else MARGIN
+        margin = MARGIN if selection.measure.unit else None
     elif not margin > 0:
-        raise AnalysisError(f"the margin must be positive, got {margin}")
+        raise ResultsError(f"the margin must be positive, got {margin}")
     for name, value, known in (("family", family, FAMILIES), ("unit", unit, UNITS)):
         if value not in known:
-            raise AnalysisError(f"unknown {name} {value!r}: expected {', '.join(known)}{nearest(value, known)}")
+            raise ResultsError(unknown_name(name, value, known))
     pairs = dict(baselines) if baselines else default_baselines(selection.models)
     if strict:
         _check_baselines(pairs, selection.models)
-    conditions = selection.conditions()
-    rows = []
-    for model in selection.models:
-        if model in pairs:
-            for condition in conditions:
-                rows += _compare_on(selection, condition, model, pairs[model], unit, alpha=alpha, margin=margin)
+    tests = _Pairing(selection, unit, alpha, margin)
+    declared = [model for model in selection.models if model in pairs]
+    rows = [
+        tests.row(model, pairs[model], condition)
+        for model in declared
+        for condition in selection.conditions()
+        if len(selection.cell(model, condition))
+    ]
     columns = ["model", "baseline", "dataset", *selection.variants, *NUMBERS, "p_holm", "verdict", "note"]
     table = pd.DataFrame(rows, columns=columns)
-    table = _decide(_adjust(table, family), selection.metric, alpha, margin)
+    table = _decide(_adjust(table, family), selection.measure, alpha, margin)
     splits = int(selection.runs.groupby("dataset")["split_seed"].nunique().max())
-    return Comparisons(table, pairs, selection.variants, selection.metric, alpha, margin, family, unit, splits)
+    return Comparisons(table, pairs, selection.variants, selection.measure, alpha, margin, family, unit, splits)
 
 
 NUMBERS = (
@@ -126,96 +134,98 @@ NUMBERS = (
 
 def _check_baselines(pairs: Mapping[str, str], models: Sequence[str]) -> None:
     if not pairs:
-        raise AnalysisError(
+        raise ResultsError(
             f"no baseline is declared: expected `compare: {{model: baseline}}` in the grid; models: {', '.join(models)}"
         )
     for model, baseline in pairs.items():
         for name, role in ((model, "model"), (baseline, f"baseline of {model!r}")):
             if name not in models:
-                raise AnalysisError(
-                    f"the {role}, {name!r}, has no finished run; there are {', '.join(models)}{nearest(name, models)}"
+                raise ResultsError(
+                    f"the {role}, {name!r}, has no finished run; there are {', '.join(models)}{did_you_mean(name, models)}"
                 )
 
 
-def _compare_on(
-    selection: Selection, condition: tuple, model: str, baseline: str, unit: str, **options: float | None
-) -> list[dict]:
-    """The row of a pair under one condition; none where the model was not run."""
-    dataset, *variant = condition
-    values = selection.values(model, dataset, variant)
-    if values.empty:
-        return []
-    row = {"model": model, "baseline": baseline, "dataset": dataset}
-    row |= dict(zip(selection.variants, variant, strict=True))
-    try:
-        other, remark = _baseline_values(selection, baseline, dataset, variant)
-        row |= {"model_mean": values.mean(), "baseline_mean": other.mean()}
-        _check_pairing(model, values, baseline, other)
-        if unit == "split":
-            values, other = (series.groupby("split_seed").mean() for series in (values, other))
-            if len(values) < 2:
-                raise AnalysisError("only one split: a paired test of splits needs at least 2")
-        test = asdict(paired_test(values, other.loc[values.index], **options))
-        return [row | test | {"verdict": "", "note": _describe(test) or remark}]
-    except AnalysisError as error:
-        return [row | {"n": 0, "verdict": "refused", "note": str(error)}]
+@dataclass(frozen=True)
+class _Pairing:
+    """How runs are paired and tested."""
 
+    selection: Selection
+    unit: str
+    alpha: float
+    margin: float | None
 
-def _baseline_values(
-    selection: Selection, baseline: str, dataset: str, variant: Sequence[object]
-) -> tuple[pd.Series, str]:
-    """The baseline's runs under the same variant, and a remark when it differs.
+    def row(self, model: str, baseline: str, condition: Condition) -> dict[str, Any]:
+        """Test one pair under one condition."""
+        row = {"model": model, "baseline": baseline, "dataset": condition[0], **self.selection.settings(condition)}
+        values = self.selection.values(model, condition)
+        try:
+            other, remark = self._baseline_values(baseline, condition)
+            row |= {"model_mean": values.mean(), "baseline_mean": other.mean()}
+            _check_pairing(model, values, baseline, other)
+            if self.unit == "split":
+                values, other = (series.groupby("split_seed").mean() for series in (values, other))
+                if len(values) < 2:
+                    raise ResultsError("only one split: a paired test of splits needs at least 2")
+            test = paired_test(values, other.loc[values.index], alpha=self.alpha, margin=self.margin)
+            return row | asdict(test) | {"verdict": "", "note": _describe(test) or remark}
+        except ResultsError as error:
+            return row | {"n": 0, "verdict": "refused", "note": str(error)}
 
-    It may differ in a hyperparameter of which the baseline has one value only (GCN has one head), unless the
-    grid's ``match`` forbids it.
-    """
-    runs = selection.runs[(selection.runs["model"] == baseline) & (selection.runs["dataset"] == dataset)]
-    strict = selection.varied.get(baseline, set()) | set(selection.match)
-    shared = {key: value for key, value in zip(selection.variants, variant, strict=True) if key in strict}
-    for key, value in shared.items():
-        runs = runs[runs[key] == value]
-    if runs.empty:
-        setting = ", ".join(f"{key} = {value}" for key, value in shared.items())
-        where = f"{dataset} with {setting}" if setting else dataset
-        raise AnalysisError(f"{written(baseline)} has no finished run on {where}")
-    found = dict(zip(selection.variants, runs[selection.variants].iloc[0], strict=True))
-    other = [f"{k} = {found[k]}" for k, v in zip(selection.variants, variant, strict=True) if found[k] != v]
-    remark = f"baseline with {', '.join(other)}" if other else ""
-    return selection.values(baseline, dataset, tuple(found.values())), remark
+    def _baseline_values(self, baseline: str, condition: Condition) -> tuple[pd.Series, str]:
+        """Return the runs of the baseline under the same condition, and a remark if the condition differs.
+
+        It may differ in a hyperparameter of which the baseline has only one value (GCN has one head), unless the grid's
+        ``match`` forbids it.
+        """
+        selection = self.selection
+        runs = selection.runs[(selection.runs["model"] == baseline) & (selection.runs["dataset"] == condition[0])]
+        strict = selection.varied.get(baseline, set()) | set(selection.match)
+        wanted = selection.settings(condition)
+        shared = {key: value for key, value in wanted.items() if key in strict}
+        for key, value in shared.items():
+            runs = runs[runs[key] == value]
+        if runs.empty:
+            setting = ", ".join(f"{key} = {value}" for key, value in shared.items())
+            where = f"{condition[0]} with {setting}" if setting else condition[0]
+            raise ResultsError(f"{display_name(baseline)} has no finished run on {where}")
+        found = {key: runs[key].iloc[0] for key in selection.variants}
+        other = [f"{key} = {found[key]}" for key, value in wanted.items() if found[key] != value]
+        remark = f"baseline with {', '.join(other)}" if other else ""
+        return selection.values(baseline, (condition[0], *found.values())), remark
 
 
 def _check_pairing(model: str, values: pd.Series, baseline: str, other: pd.Series) -> None:
-    """Refuse unequal seed sets, naming what each side lacks; a value that is no number is lacking."""
+    """Refuse unequal sets of seeds, and name what each side lacks; NaN counts as missing."""
     finite, other_finite = values[np.isfinite(values)], other[np.isfinite(other)]
     lacks = []
     for name, mine, theirs in ((model, finite, other_finite), (baseline, other_finite, finite)):
         missing = theirs.index.difference(mine.index)
         if len(missing):
-            lacks.append(f"{written(name)} lacks {_name_seeds(missing)}")
+            lacks.append(f"{display_name(name)} lacks {_name_seeds(missing)}")
     if lacks:
-        raise AnalysisError("; ".join(lacks))
+        raise ResultsError("; ".join(lacks))
     diverged = values.index[~np.isfinite(values)]
     if len(diverged):
-        raise AnalysisError(f"both models diverged on {_name_seeds(diverged)}")
+        raise ResultsError(f"both models diverged on {_name_seeds(diverged)}")
     if values.index.has_duplicates or other.index.has_duplicates:
-        raise AnalysisError("several runs share a seed, so they cannot be paired")
+        raise ResultsError("several runs share a seed, so they cannot be paired")
     if len(values) < 2:
-        raise AnalysisError(f"only {_name_seeds(values.index)}: a paired test needs at least 2 seeds")
+        raise ResultsError(f"only {_name_seeds(values.index)}: a paired test needs at least 2 seeds")
 
 
-def _name_seeds(index: pd.MultiIndex) -> str:
+def _name_seeds(index: pd.Index) -> str:
     texts = []
     for split, seeds in index.to_frame(index=False).groupby("split_seed")["seed"]:
         listed = ", ".join(str(seed) for seed in seeds)
         plural = "s" if len(seeds) > 1 else ""
-        texts.append(f"seed{plural} {listed}" + (f" of split {split}" if split else ""))
+        texts.append(f"seed{plural} {listed}" + (f" of split {split!s}" if split else ""))
     return " and ".join(texts)
 
 
-def _describe(test: dict) -> str:
-    if test["constant"] and test["difference"]:
+def _describe(test: PairedTest) -> str:
+    if test.constant and test.difference:
         return "every difference is the same: p is the exact signed-rank p"
-    return "the runs are identical" if test["constant"] else ""
+    return "the runs are identical" if test.constant else ""
 
 
 def _adjust(table: pd.DataFrame, family: str) -> pd.DataFrame:
@@ -230,15 +240,13 @@ def _adjust(table: pd.DataFrame, family: str) -> pd.DataFrame:
     return table
 
 
-def _decide(table: pd.DataFrame, metric: str, alpha: float, margin: float | None) -> pd.DataFrame:
-    sign = -1 if lower_is_better(metric) else 1
-    for index, row in table.iterrows():
-        if row["verdict"] == "refused":
-            continue
-        if row["p_holm"] < alpha:
-            table.loc[index, "verdict"] = "better" if sign * row["difference"] > 0 else "worse"
-            if row["p_equivalent"] < alpha and not row["note"]:
-                table.loc[index, "note"] = f"though within ±{margin:g}"
-        else:
-            table.loc[index, "verdict"] = "equivalent" if row["p_equivalent"] < alpha else "undetermined"
+def _decide(table: pd.DataFrame, measure: Measure, alpha: float, margin: float | None) -> pd.DataFrame:
+    tested = table["verdict"] != "refused"
+    decided = tested & (table["p_holm"] < alpha)
+    equivalent = tested & (table["p_equivalent"] < alpha)
+    table.loc[tested, "verdict"] = "undetermined"
+    table.loc[equivalent, "verdict"] = "equivalent"
+    table.loc[decided, "verdict"] = np.where(measure.sign * table.loc[decided, "difference"] > 0, "better", "worse")
+    small = decided & equivalent & (table["note"] == "")
+    table.loc[small, "note"] = f"though within ±{margin:g}" if margin is not None else ""
     return table

@@ -1,37 +1,47 @@
-"""The tests as a table that people read: points, intervals, p-values, verdicts."""
+"""The tests as a readable table: differences, intervals, p-values, verdicts."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Hashable, Mapping
+from typing import Any
 
-from lcat_analysis import metrics
-from lcat_analysis.compare import Comparisons
-from lcat_analysis.models import written
+from lcat_analysis.cells import (
+    MISSING,
+    Cell,
+    Row,
+    Table,
+    interval_cell,
+    key_name,
+    number_cell,
+    p_cell,
+    show,
+    signed_cell,
+)
+from lcat_analysis.compare import Comparisons, pair_name
 from lcat_analysis.paired import POWER
-from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Table, show, signed
+from lcat_core.models import display_name
 
-COLUMNS = ("Verdict", "n", "t", "p", "Difference", "95 % CI", "Holm p", "Wilcoxon p", "d_z", "Detectable")
+_NUMBERS_BEFORE_CI = ("Verdict", "n", "t", "p", "Difference")
+_NUMBERS_AFTER_CI = ("Holm p", "Wilcoxon p", "d_z", "Detectable")
 
 
 def comparison_table(comparisons: Comparisons) -> Table:
-    """A row a test; the CSV holds every number with full precision."""
-    names = [KEY_NAMES.get(key, key) for key in comparisons.variants]
-    notes = comparisons.tested["note"].any()
-    columns = [*COLUMNS, *(["Note"] if notes else [])]
-    columns[columns.index("95 % CI")] = f"{100 * (1 - comparisons.alpha):g} % CI"
-    digits = 2 if metrics.unit(comparisons.metric) else 4  # two of a per cent, four of a loss
+    """Return one row per test; the CSV has every number with full precision."""
+    has_notes = bool(comparisons.tested["note"].any())
+    interval = f"{100 * (1 - comparisons.alpha):g} % CI"
+    columns = [*_NUMBERS_BEFORE_CI, interval, *_NUMBERS_AFTER_CI, *(["Note"] if has_notes else [])]
     rows = []
     previous = None
     for record in comparisons.table.to_dict("records"):
-        pair = f"{written(record['model'])} − {written(record['baseline'])}"
+        pair = pair_name(record["model"], record["baseline"])
         labels = (pair, *(show(record[key]) for key in ("dataset", *comparisons.variants)))
-        cells = [Cell(record["verdict"], _mark(record)), *_numbers(record, digits)]
-        cells += [Cell(record["note"])] if notes else []
+        cells = [Cell(record["verdict"], _mark(record)), *_numbers(record, comparisons.measure.digits)]
+        cells += [Cell(record["note"])] if has_notes else []
         rows.append(Row(labels, cells, previous not in (None, pair)))
         previous = pair
     return Table(
-        f"Paired comparisons, test {metrics.label(comparisons.metric)}",
-        ["Pair", "Dataset", *names],
+        f"Paired comparisons, test {comparisons.measure.title}",
+        ["Pair", "Dataset", *map(key_name, comparisons.variants)],
         columns,
         rows,
         footer(comparisons),
@@ -41,22 +51,23 @@ def comparison_table(comparisons: Comparisons) -> Table:
 
 
 def footer(comparisons: Comparisons) -> list[str]:
+    """Explain the columns, and name the pairs that could not be tested."""
     alpha, margin = comparisons.alpha, comparisons.margin
-    unit = metrics.unit(comparisons.metric)
+    unit = comparisons.measure.unit
     in_unit = f", in {unit}" if unit else ""
     pairs = "runs of the same split and seed" if comparisons.unit == "run" else "means of the same split over its seeds"
     equivalent = ""
     if margin is not None:
         equivalent = (
-            f"else equivalent when two one-sided tests place the difference within {f'±{margin:g} {unit}'.rstrip()} "
-            f"(p < {alpha:g}, so that the {100 * (1 - 2 * alpha):g} % interval lies inside; not adjusted); "
+            f"else equivalent if two one-sided tests show that the difference is within {f'±{margin:g} {unit}'.rstrip()} "
+            f"(p < {alpha:g}, so the {100 * (1 - 2 * alpha):g} % interval is inside; not adjusted); "
         )
     return [
         f"Differences: model − baseline over n pairs of {pairs}{in_unit}. t, p: two-sided paired t-test. "
         "d_z: mean difference / its sd.",
-        f"Holm p: adjusted over {comparisons.family_text()}. Detectable: the smallest true difference that n "
-        f"pairs with this spread show with {100 * POWER:g} % power at p < {alpha:g}, before Holm's adjustment.",
-        f"Verdict: better or worse when Holm's p < {alpha:g}; {equivalent}else undetermined.",
+        f"Holm p: adjusted over {comparisons.family_text()}. Detectable: the smallest true difference that n pairs with this "
+        f"spread detect with {100 * POWER:g} % power at p < {alpha:g}, before Holm's adjustment.",
+        f"Verdict: better or worse if Holm's p < {alpha:g}; {equivalent}else undetermined.",
         *_pooling(comparisons),
         *refusals(comparisons),
     ]
@@ -67,50 +78,37 @@ def _pooling(comparisons: Comparisons) -> list[str]:
         return []
     return [
         f"The pairs of up to {comparisons.splits} splits are pooled as if independent. Pairs of one split share it, "
-        "so these tests speak of new seeds on these splits, not of new splits: for those, --unit split."
+        "so these tests are about new seeds on these splits, not about new splits; for those, use --unit split."
     ]
 
 
 def refusals(comparisons: Comparisons) -> list[str]:
-    """A line for each pair that could not be tested, naming what is missing."""
+    """Return one line for each pair that could not be tested, naming what is missing."""
     lines = [
-        f"Refused: {written(model)} − {written(baseline)}: {written(model)} has no finished run."
+        f"Refused: {pair_name(model, baseline)}: {display_name(model)} has no finished run."
         for model, baseline in comparisons.untested.items()
     ]
     for record in comparisons.table[comparisons.table["verdict"] == "refused"].to_dict("records"):
         where = " ".join(show(record[key]) for key in ("dataset", *comparisons.variants))
-        pair = f"{written(record['model'])} − {written(record['baseline'])}"
-        lines.append(f"Refused: {pair} on {where}: {record['note']}.")
+        lines.append(f"Refused: {pair_name(record['model'], record['baseline'])} on {where}: {record['note']}.")
     return lines
 
 
-def _mark(record: dict) -> str:
+def _mark(record: Mapping[Hashable, Any]) -> str:
     return record["verdict"] if record["verdict"] in ("better", "worse") else ""
 
 
-def _numbers(record: dict, digits: int) -> list[Cell]:
+def _numbers(record: Mapping[Hashable, Any], digits: int) -> list[Cell]:
     if record["verdict"] == "refused":
         return [Cell(MISSING) for _ in range(9)]
     return [
         Cell(str(record["n"]), sort=record["n"]),
-        _signed(record["t"]),
-        _p(record["p"]),
-        _signed(record["difference"], digits),
-        Cell(f"[{signed(record['ci_low'], digits)}, {signed(record['ci_high'], digits)}]", sort=record["ci_low"]),
-        _p(record["p_holm"]),
-        _p(record["p_wilcoxon"]),
-        _signed(record["effect_size"]),
-        _detectable(record["detectable"], digits),
+        signed_cell(record["t"]),
+        p_cell(record["p"]),
+        signed_cell(record["difference"], digits),
+        interval_cell(record["ci_low"], record["ci_high"], digits),
+        p_cell(record["p_holm"]),
+        p_cell(record["p_wilcoxon"]),
+        signed_cell(record["effect_size"]),
+        number_cell(record["detectable"], digits),
     ]
-
-
-def _detectable(value: float | None, digits: int) -> Cell:
-    return Cell(MISSING) if value is None or math.isnan(value) else Cell(f"{value:.{digits}f}", sort=value)
-
-
-def _signed(value: float, digits: int = 2) -> Cell:
-    return Cell(signed(value, digits), sort=value)
-
-
-def _p(value: float) -> Cell:
-    return Cell("<0.001" if value < 0.001 else f"{value:.3f}", sort=value)

@@ -1,4 +1,4 @@
-"""The synthetic experiments: accuracy against noise q and distance ‖μ‖, with the thresholds of the theory."""
+"""The synthetic experiments: accuracy against noise q and distance ‖μ‖, with the thresholds from theory."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from lcat_analysis import figures
 from lcat_analysis.errors import NotRecorded
-from lcat_analysis.models import written
-from lcat_analysis.run_config import configured
+from lcat_analysis.run_config import configured_value
 from lcat_analysis.select import Selection
+from lcat_core.models import display_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Groups of γ in the paper's figure: both ends in C0 or both in C1; C−1 and C1; the rest.
+# Groups of γ in the paper's figure: both ends in C0 or both in C1; one end in C−1 and one in C1; all others.
 GAMMA_LINES = {
     "same": ("-", "γ, C0×C0 ∪ C1×C1"),
     "opposite": ("--", "γ, C−1×C1"),
-    "rest": (":", "γ, the rest"),
+    "rest": (":", "γ, all others"),
 }
 
 
 @dataclass(frozen=True)
 class Data:
-    """The settings of the random graphs that the thresholds depend on; the paper's by default."""
+    """The settings of the random graphs that determine the thresholds; by default the paper's."""
 
     n: float = 10_000
     p: float = 0.5
@@ -37,21 +38,20 @@ class Data:
 
 
 def threshold_gat(data: Data) -> float:
-    """Theorem 1: above this ‖μ‖ GAT separates the classes: σ √(2 ln n)."""
+    """Theorem 1: GAT separates the classes above this ‖μ‖, σ √(2 ln n)."""
     return data.sigma * math.sqrt(2 * math.log(data.n))
 
 
-def threshold_cat(data: Data, q: float | np.ndarray) -> float | np.ndarray:
-    """Corollary 2: the same times √((p + 2q) / (n (p − q)²)), which is infinite at q = p."""
+def threshold_cat(data: Data, q: npt.ArrayLike) -> np.ndarray:
+    """Corollary 2: the threshold of GAT times √((p + 2q) / (n (p − q)²)), which is infinite at q = p."""
     q = np.asarray(q, dtype=float)
     with np.errstate(divide="ignore"):
         factor = np.sqrt((data.p + 2 * q) / data.n) / np.abs(data.p - q)
-    value = threshold_gat(data) * factor
-    return float(value) if value.ndim == 0 else value
+    return threshold_gat(data) * factor
 
 
 def noise_at_threshold(data: Data, mu_norm: float) -> float | None:
-    """The q in [0, p) up to which ‖μ‖ satisfies Corollary 2; None when it never does, or always."""
+    """Return the q in [0, p) up to which ‖μ‖ satisfies Corollary 2; None if it never does, or always."""
     q = np.linspace(0, data.p, 20_001)[:-1]
     inside = threshold_cat(data, q) <= mu_norm
     if not inside.any() or inside.all():
@@ -60,7 +60,7 @@ def noise_at_threshold(data: Data, mu_norm: float) -> float | None:
 
 
 def csbm_table(selection: Selection) -> pd.DataFrame:
-    """A row a run: model, seed, q, mu_norm, accuracy (0–1); gamma_<group> and λ where it has them."""
+    """Return one row per run: model, seed, q, mu_norm, accuracy (0–1); gamma_<group> and λ if the run has them."""
     runs = selection.runs
     settings = {name: _setting(runs, name) for name in ("q", "mu_norm")}
     if any(value is None for value in settings.values()) or "test.accuracy" not in runs:
@@ -73,32 +73,32 @@ def csbm_table(selection: Selection) -> pd.DataFrame:
 
 
 def csbm_data(selection: Selection) -> Data:
-    """n, p and σ of the sweep's graphs; the paper's where the runs do not say."""
+    """Return n, p and σ of the graphs; the paper's values if the runs do not record them."""
     known = {name: _setting(selection.runs, name) for name in ("n", "p", "sigma")}
     first = {name: float(np.ravel(value)[0]) for name, value in known.items() if value is not None}
     return Data(**first)
 
 
 def _setting(runs: pd.DataFrame, name: str) -> pd.Series | float | None:
-    """A key of the group ``csbm``: from the hyperparameters, else from the first run's configuration."""
+    """Look up a key of the group ``csbm``: in the hyperparameters, else in the configuration of the first run."""
     if f"csbm.{name}" in runs:
         return runs[f"csbm.{name}"].astype(float)
-    value = configured(runs, f"csbm.{name}")
+    value = configured_value(runs, f"csbm.{name}")
     return None if value is None else float(value)
 
 
 def panels(table: pd.DataFrame) -> list[tuple[str, float]]:
-    """What each panel holds fixed: ``("mu_norm", v)`` where q varies, ``("q", v)`` where ‖μ‖ varies."""
+    """Return what each panel holds fixed: ``("mu_norm", v)`` where q varies, ``("q", v)`` where ‖μ‖ varies."""
     found = []
     for fixed, varied in (("mu_norm", "q"), ("q", "mu_norm")):
         counts = table.groupby(fixed)[varied].nunique()
-        # A value of the other sweep is crossed at a point or two only.
+        # A value that only the other sweep crosses has one or two points.
         found += [(fixed, float(value)) for value in counts.index[counts >= max(3, counts.max() / 2)]]
     return found
 
 
 def csbm_figure(table: pd.DataFrame, data: Data | None = None) -> Figure:
-    """Accuracy in the top row; below, γ of the groups for each model that has them, and learned λ.
+    """Draw accuracy in the top row; below it γ of the groups for each model that has them, and learned λ.
 
     Vertical lines: Theorem 1 (solid) and Corollary 2 (dashed).
     """
@@ -138,7 +138,7 @@ def _draw_panel(ax: Axes, own: pd.DataFrame, row: str, varied: str) -> None:
     if row == "accuracy":
         for position, model in enumerate(m for m in ("gcn", "gat", "cat", "lcat") if m in set(own["model"])):
             style = figures.look(model, position) | {"marker": "none"}
-            _line(ax, own[own["model"] == model], varied, "accuracy", written(model), style)
+            _line(ax, own[own["model"] == model], varied, "accuracy", display_name(model), style)
         ax.set_ylim(0.28, 1.04)
         return
     own = own[own["model"] == row]
@@ -167,9 +167,10 @@ def _line(ax: Axes, own: pd.DataFrame, varied: str, column: str, text: str, styl
 
 
 def _draw_thresholds(ax: Axes, fixed: str, value: float, data: Data) -> None:
+    dashed: float | None
     if fixed == "q":
-        solid, dashed = threshold_gat(data), threshold_cat(data, value)
-        ax.axvline(solid, color=figures.INK, lw=0.7)
+        dashed = float(threshold_cat(data, value))
+        ax.axvline(threshold_gat(data), color=figures.INK, lw=0.7)
     else:
         dashed = noise_at_threshold(data, value)
     if dashed is not None and math.isfinite(dashed):
@@ -179,11 +180,11 @@ def _draw_thresholds(ax: Axes, fixed: str, value: float, data: Data) -> None:
 def _row_name(row: str, gamma_models: list[str]) -> str:
     if row == "accuracy":
         return "accuracy"
-    return f"γ of {written(row)}" if row in gamma_models else f"λ of {written(row)}"
+    return f"γ of {display_name(row)}" if row in gamma_models else f"λ of {display_name(row)}"
 
 
 def _has(table: pd.DataFrame, model: str, prefix: str) -> bool:
-    columns = [column for column in table if column.startswith(prefix)]
+    columns = [column for column in table.columns if column.startswith(prefix)]
     return bool(table.loc[table["model"] == model, columns].notna().any(axis=None))
 
 

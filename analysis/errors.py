@@ -1,20 +1,9 @@
-"""The exceptions of this package, and the hint that goes with a misspelt name."""
+"""The exception that only this package needs; all others come from ``lcat_core.errors``."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
+from lcat_core.errors import ResultsError
 
 
-class AnalysisError(ValueError):
-    """What the analysis needs and did not find: one message with what was expected, what came, and where."""
-
-
-class NotRecorded(AnalysisError):
-    """The results do not hold what a figure shows. A report goes without it, whereas a file that cannot be read is named."""
-
-
-def nearest(name: object, options: Iterable[object]) -> str:
-    """``"; did you mean 'x'?"`` for the option closest to ``name``, or an empty string."""
-    matches = difflib.get_close_matches(str(name), [str(option) for option in options], n=1)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
+class NotRecorded(ResultsError):
+    """The results do not contain what a figure shows; a report omits the figure, whereas it names an unreadable file."""

@@ -1,9 +1,9 @@
-"""Names beside points that do not cover each other, the points, or the frame."""
+"""Labels beside points that cover neither each other, nor the points, nor the frame."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,10 +11,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation
 
-DISTANCES = (5, 11, 18, 26, 36, 48)  # points from the mark
-NEAR = 9  # a name further from its mark, in points, needs a line to it
-MARK = 3.5  # radius kept free around a point, in points
+DISTANCES = (5, 11, 18, 26, 36, 48)  # from the marker, in points
+NEAR = 9  # a label farther from its marker, in points, needs a line to it
+MARK = 3.5  # radius kept free around a marker, in points
 ANGLES = np.deg2rad([0, 180, 90, 270, 45, 315, 135, 225])
+
+
+#: Left, bottom, right and top, in pixels.
+Box = tuple[float, float, float, float]
 
 
 def place_labels(
@@ -23,29 +27,37 @@ def place_labels(
     texts: Sequence[str],
     obstacles: Sequence[tuple[float, float]],
     lines: Sequence[tuple[float, float]] = (),
-    **style,
+    **style: Any,
 ) -> list[Annotation]:
-    """Annotate each anchor where its name overlaps least: first right of it, then around, then further away.
+    """Label each anchor where the text overlaps least: preferably to its right, then around it, then farther away.
 
-    ``obstacles`` are points (in data coordinates) that a name should not cover, ``lines`` samples of lines
-    that it had better not cross. Limits of the axes must be final.
+    Args:
+        anchors: Points in data coordinates.
+        texts: One label per anchor.
+        obstacles: Points that a label should not cover.
+        lines: Samples of lines that a label should not cross.
+        style: Options of the text.
+
+    The limits of the axes must be final.
     """
-    figure = axes.figure
+    figure = axes.get_figure(root=True)
+    assert figure is not None
     figure.canvas.draw()
-    renderer = figure.canvas.get_renderer()
-    pixel = figure.dpi / 72  # pixels a point
+    renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # new_figure gives it an Agg canvas
+    pixel = figure.dpi / 72  # pixels per point
     to_pixels = axes.transData.transform
-    marks = [_around(*to_pixels(point), MARK * pixel) for point in obstacles]
-    marks += [_around(*to_pixels(point), 0.7 * pixel) for point in lines]
+    marks = [_around(to_pixels(point), MARK * pixel) for point in obstacles]
+    marks += [_around(to_pixels(point), 0.7 * pixel) for point in lines]
     frame = axes.get_window_extent(renderer)
     inside = (frame.x0 + 3, frame.y0 + 3, frame.x1, frame.y1)  # clear of the spines
-    taken = []
+    taken: list[Box] = []
     if (legend := axes.get_legend()) is not None:
-        taken.append(tuple(legend.get_window_extent(renderer).extents))
+        left, bottom, right, top = legend.get_window_extent(renderer).extents
+        taken.append((left, bottom, right, top))
     annotations = []
     for anchor, text in zip(anchors, texts, strict=True):
         note = axes.annotate(text, anchor, (0, 0), textcoords="offset points", **style)
-        size = note.get_window_extent(renderer).size
+        size = np.asarray(note.get_window_extent(renderer).size)
         places = [_place(to_pixels(anchor), size, d, angle, pixel) for d in DISTANCES for angle in ANGLES]
         costs = [
             4 * sum(_overlap(place.box, other) for other in taken)
@@ -63,14 +75,14 @@ def place_labels(
 
 
 class Place(NamedTuple):
-    """Where a name could stand: offset from its mark in points, alignment, and the box it fills in pixels."""
+    """A candidate position of a label: offset from its marker in points, alignment, and the box it fills in pixels."""
 
     dx: float
     dy: float
     horizontal: str
     vertical: str
     distance: float
-    box: tuple[float, float, float, float]
+    box: Box
 
 
 def _place(mark: np.ndarray, size: np.ndarray, distance: float, angle: float, pixel: float) -> Place:
@@ -84,7 +96,7 @@ def _place(mark: np.ndarray, size: np.ndarray, distance: float, angle: float, pi
     return Place(dx, dy, horizontal, vertical, distance, box)
 
 
-def _annotate(axes: Axes, anchor: tuple[float, float], text: str, place: Place, style: dict) -> Annotation:
+def _annotate(axes: Axes, anchor: tuple[float, float], text: str, place: Place, style: dict[str, Any]) -> Annotation:
     line = {"arrowstyle": "-", "color": style.get("color"), "lw": 0.4, "shrinkA": 0, "shrinkB": 2}
     note = axes.annotate(
         text,
@@ -96,24 +108,25 @@ def _annotate(axes: Axes, anchor: tuple[float, float], text: str, place: Place, 
         arrowprops=line if place.distance > NEAR else None,
         **style,
     )
-    note.set_in_layout(False)  # or the axes would move after the names were placed
+    note.set_in_layout(False)  # otherwise the axes would move after the labels were placed
     return note
 
 
-def _leader(mark: np.ndarray, place: Place, pixel: float) -> list[tuple[float, float, float, float]]:
-    """The line from a name to its mark, in pieces; none where the name is near."""
+def _leader(mark: np.ndarray, place: Place, pixel: float) -> list[Box]:
+    """Return pieces of the line from a label to its marker; none if the label is near."""
     if place.distance <= NEAR:
         return []
-    return [_around(*(mark + t * pixel * np.array([place.dx, place.dy])), pixel) for t in np.linspace(0.3, 0.9, 7)]
+    return [_around(mark + t * pixel * np.array([place.dx, place.dy]), pixel) for t in np.linspace(0.3, 0.9, 7)]
 
 
-def _around(x: float, y: float, radius: float) -> tuple[float, float, float, float]:
+def _around(center: np.ndarray, radius: float) -> Box:
+    x, y = center
     return x - radius, y - radius, x + radius, y + radius
 
 
-def _area(box: tuple[float, float, float, float]) -> float:
+def _area(box: Box) -> float:
     return max(box[2] - box[0], 0) * max(box[3] - box[1], 0)
 
 
-def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> float:
+def _overlap(a: Box, b: Box) -> float:
     return _area((max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])))

@@ -1,4 +1,4 @@
-"""What the layers learned: λ1 and λ2 over training, and where they ended."""
+"""What the layers learned: λ1 and λ2 over training, and their final values."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import numpy as np
 import pandas as pd
 
 from lcat_analysis import figures
+from lcat_analysis.cells import key_name, show
 from lcat_analysis.errors import NotRecorded
 from lcat_analysis.history import read_lambdas
-from lcat_analysis.models import written
 from lcat_analysis.select import Selection
-from lcat_analysis.tables import KEY_NAMES, show
+from lcat_core.models import display_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LOOKS = {"lambda1": (figures.BLUE, "-", "λ1"), "lambda2": (figures.ORANGE, "--", "λ2")}
-MAX_POINTS = 200  # a line of more points looks the same and makes a file of megabytes
+MAX_POINTS = 200  # a line with more points looks the same, but its file has megabytes
 
 
 def learned_runs(selection: Selection) -> pd.DataFrame:
-    """The chosen runs of models that learned a λ; fixed λ are recorded too, the same everywhere."""
+    """Return the chosen runs of models that learned a λ; fixed λ are recorded as well, but do not differ."""
     runs = selection.runs[selection.runs["lambdas"].map(_present).astype(bool)]
     learned = [model for model, own in runs.groupby("model") if _differ(own["lambdas"])]
     return runs[runs["model"].isin(learned)]
 
 
 def final_lambdas(selection: Selection) -> pd.DataFrame:
-    """A row a run and layer (from 1): model, dataset, variant, seed, lambda1, lambda2 (means over heads)."""
+    """Return one row per run and layer (from 1): model, dataset, variant, seed, lambda1, lambda2 (means over heads)."""
     rows = []
     for run in learned_runs(selection).to_dict("records"):
         keys = ("model", "dataset", *selection.variants, "split_seed", "seed")
@@ -42,7 +42,7 @@ def final_lambdas(selection: Selection) -> pd.DataFrame:
 
 
 def lambda_histories(runs: pd.DataFrame) -> pd.DataFrame:
-    """``lambdas.csv`` of these runs, a row a run, epoch and layer (mean over heads); empty without any."""
+    """Read ``lambdas.csv`` of these runs: one row per run, epoch and layer (mean over heads); empty if none has the file."""
     tables = []
     for run in runs.to_dict("records"):
         table = read_lambdas(run["path"])
@@ -56,7 +56,7 @@ def lambda_histories(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def evolution_figure(selection: Selection, dataset: str) -> Figure:
-    """λ over training on one dataset: a row a model, a panel a layer; the band spans all seeds."""
+    """Draw λ over training on one dataset: one row per model, one panel per layer; the band spans all runs."""
     runs = learned_runs(selection)
     histories = lambda_histories(runs[runs["dataset"] == dataset])
     if histories.empty:
@@ -75,7 +75,7 @@ def evolution_figure(selection: Selection, dataset: str) -> Figure:
                     ax.set_title(f"layer {column + 1}")
                 if row == len(models) - 1:
                     ax.set_xlabel("epoch")
-            axes[row * len(layers)].set_ylabel(f"{figures.plain(written(model))}\n{figures.plain(dataset)}")
+            axes[row * len(layers)].set_ylabel(f"{figures.plain(display_name(model))}\n{figures.plain(dataset)}")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=2, handlelength=1.6, columnspacing=1)
     return figure
@@ -91,18 +91,17 @@ def _draw_evolution(ax: Axes, own: pd.DataFrame) -> None:
 
 
 def distribution_figure(selection: Selection) -> Figure:
-    """Where λ ended: a panel a model and condition, a column a layer, a dot a run, the bar its mean."""
+    """Draw the final λ: one panel per model and condition, one column per layer, one dot per run; the bar is the mean."""
     table = final_lambdas(selection)
     if table.empty:
-        raise NotRecorded("no chosen run learned λ: result.json holds no lambdas")
+        raise NotRecorded("no chosen run learned λ: their result.json has no lambdas")
     keys = ["model", "dataset", *selection.variants]
     order = [(m, *c) for m in selection.models for c in selection.conditions()]
     present = set(map(tuple, table[keys].drop_duplicates().itertuples(index=False)))
     panels = [key for key in order if key in present]
-    rows, columns = figures.grid_size(len(panels), 4)
     with figures.styled():
-        figure, axes = figures.new_figure(figures.PAGE, 1.45 * rows + 0.4, rows, columns, sharex=True, sharey=True)
-        for ax, panel in zip(axes, panels, strict=False):
+        figure, axes = figures.new_panels(len(panels), 4, 1.45, 0.4, sharex=True, sharey=True)
+        for ax, panel in zip(axes, panels, strict=True):
             own = table
             for key, value in zip(keys, panel, strict=True):
                 own = own[own[key] == value]
@@ -110,8 +109,6 @@ def distribution_figure(selection: Selection) -> Figure:
             several = len(selection.datasets) > 1
             lines = _panel_name(panel, selection.variants, several)
             ax.set_title("\n".join(figures.plain(line) for line in lines), fontsize=7)
-        for ax in axes[len(panels) :]:
-            ax.remove()
         figure.supxlabel("layer", fontsize=8)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=2, handletextpad=0.1)
@@ -134,12 +131,12 @@ def _draw_distribution(ax: Axes, own: pd.DataFrame) -> None:
 
 
 def _panel_name(panel: Sequence[object], variants: Sequence[str], several_datasets: bool) -> list[str]:
-    """One line, or two where both the dataset and settings have to be told."""
+    """Return one line, or two if the panel needs both dataset and settings."""
     model, dataset, *values = panel
-    settings = ", ".join(f"{KEY_NAMES.get(k, k)} {show(v)}" for k, v in zip(variants, values, strict=True))
+    settings = ", ".join(f"{key_name(k)} {show(v)}" for k, v in zip(variants, values, strict=True))
     if settings and several_datasets:
-        return [f"{written(str(model))}, {dataset}", settings]
-    return [f"{written(str(model))}, {settings or dataset}"]
+        return [f"{display_name(str(model))}, {dataset}", settings]
+    return [f"{display_name(str(model))}, {settings or dataset}"]
 
 
 def _differ(recorded: pd.Series) -> bool:

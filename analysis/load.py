@@ -1,7 +1,6 @@
-"""Results folders → one tidy table, a row a finished run, and a list of all that is not finished.
+"""Read results folders into one table with one row per finished run, and a list of all runs that are missing from it.
 
-Nothing is dropped in silence: a run that failed, stopped half-way, wrote a file that cannot be read, or was
-asked for and never began, is a row of `Results.problems`.
+Every run that failed, stopped, cannot be read or has never started is a row of `Results.problems`.
 """
 
 from __future__ import annotations
@@ -9,63 +8,68 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
-from lcat_analysis.errors import AnalysisError
-from lcat_analysis.graphgym import find_graphgym_runs, read_graphgym_run
-from lcat_analysis.history import read_json_lines
-from lcat_analysis.published import published_degrees
-from lcat_analysis.run_config import parameters, read_config
+from lcat_analysis.graphgym import read_graphgym_run
+from lcat_analysis.metrics import declared_fields
+from lcat_analysis.run_config import experiment_settings, read_config
+from lcat_analysis.sweep_folder import Sweep, find_sweeps, merge_grids
+from lcat_core.datasets import SIZES
+from lcat_core.errors import ResultsError
+from lcat_core.metrics import METRICS, recorded_metrics
+from lcat_core.run_folder import (
+    CONFIG,
+    RESULT,
+    SPLITS,
+    RunResult,
+    RunState,
+    State,
+    load_result,
+    unfinished_state,
+    why_unusable,
+)
 
-SCHEMA = 1  # of result.json
-SPLITS = ("train", "val", "test")
 FIXED_COLUMNS = (
     "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed",
-    "best_epoch", "test_epoch", "seconds", "lambdas", "extra", "path",
+    "best_epoch", "test_epoch", "epoch_by", "seconds", "lambdas", "extra", "path",
 )  # fmt: skip
-PROBLEM_COLUMNS = ("sweep", "run_id", "state", "detail", "path")
+PROBLEM_COLUMNS = ("sweep", "run_id", "state", "exclusion", "detail", "path")
 
 
-@dataclass
-class Sweep:
-    """One folder of runs: its grid, its versions (``info``), and the runs asked for, a dict each."""
+class Exclusion(StrEnum):
+    """Why the analysis does not use a run, or one of its metrics, whatever its state."""
 
-    name: str
-    path: Path
-    grid: dict[str, Any] = field(default_factory=dict)
-    info: dict[str, Any] = field(default_factory=dict)
-    asked: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def expected(self) -> int | None:
-        """How many runs the grid asks for, where the sweep has written them down."""
-        return len(self.asked) or None
+    UNREADABLE = "unreadable"  # its files are damaged, or written by another version
+    SUPERSEDED = "superseded"  # only an earlier version of the grid asked for it
+    REPEATED = "repeated"  # another run has the same settings, split and seed
+    DIVERGED = "diverged"  # a metric is not a number
 
 
 @dataclass
 class Results:
-    """What `load` found.
+    """Everything that `load` found.
 
     Attributes:
-        runs: a row a finished run; metrics are columns such as ``test.accuracy`` (fractions),
-            hyperparameters are columns named by their key (``optim.base_lr``).
-        problems: a row for each run that gave no result: ``state`` is failed, unfinished, broken, missing,
-            superseded (by a changed grid), repeated (the same settings, split and seed again) or diverged. A
-            diverged run is finished, so it is in ``runs`` too, with a metric that is not a number.
-        sweeps: the folders that were read.
-        param_keys: the columns of ``runs`` that are hyperparameters.
+        runs: One row per finished run. Metrics are columns such as ``test.accuracy`` (fractions); hyperparameters are columns
+            named by their key (``optim.base_lr``).
+        problems: One row per run without a usable result. ``state`` is the state that ``lcat status`` shows; ``exclusion`` is
+            the `Exclusion` if the analysis leaves the run out for another reason, else empty. A diverged run is finished, so
+            it is in ``runs`` as well; its metric is NaN.
+        sweeps: The folders that were read.
+        param_keys: The columns of ``runs`` that are hyperparameters.
+        recorded_metrics: Direction, scale and label of metrics that runs describe themselves.
     """
 
     runs: pd.DataFrame
     problems: pd.DataFrame
     sweeps: list[Sweep]
     param_keys: list[str]
+    recorded_metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -73,244 +77,213 @@ class Results:
 
     @property
     def grid(self) -> dict[str, Any]:
-        """The declarations of all grids together: ``compare`` merged, ``select`` and ``match`` united."""
-        compare: dict[str, str] = {}
-        over: list[str] = []
-        match: list[str] = []
-        by = None
-        models: list[str] = []
-        axes: dict[str, list] = {}
-        for sweep in self.sweeps:
-            compare.update(_mapping(sweep.grid.get("compare")))
-            select = _mapping(sweep.grid.get("select"))
-            over += [key for key in _keys(sweep.grid, select.get("over")) if key not in over]
-            by = by or select.get("by")
-            match += [key for key in _keys(sweep.grid, sweep.grid.get("match")) if key not in match]
-            models += [str(model) for model in sweep.grid.get("models") or {} if str(model) not in models]
-            for key, values in _mapping(sweep.grid.get("axes")).items():
-                known = axes.setdefault(key, [])
-                known += [v for v in (values if isinstance(values, list) else [values]) if v not in known]
-        select = {"over": over, "by": by}
-        return {"compare": compare, "select": select, "match": match, "models": models, "axes": axes}
+        """What the grids of all sweeps declare."""
+        return merge_grids(self.sweeps)
 
     @property
     def metrics(self) -> list[str]:
         """Names of the test metrics, without ``test.``."""
         return [column.removeprefix("test.") for column in self.runs.columns if column.startswith("test.")]
 
+    @property
+    def declared_metrics(self) -> dict[str, dict[str, Any]]:
+        """What runs and grids say about metrics (see `find_measure`); a grid takes precedence."""
+        return self.recorded_metrics | self.grid["metrics"]
+
+    def is_described(self, metric: str) -> bool:
+        """Whether the direction of a metric is known."""
+        return metric in METRICS or "higher_is_better" in self.declared_metrics.get(metric, {})
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the files of the sweeps, apart from their runs."""
+        return [text for sweep in self.sweeps for text in sweep.warnings]
+
     def counts(self) -> dict[str, int]:
-        """Runs by state, ``done`` first; a diverged run is finished, and counted as diverged only."""
-        states = self.problems["state"].value_counts()
-        done = len(self.runs) - int(states.get("diverged", 0))
-        return {"done": done, **{str(state): int(n) for state, n in states.items()}}
+        """Count runs by exclusion, else by state; ``done`` first, and a diverged run counts as diverged only."""
+        diverged = int((self.problems["exclusion"] == Exclusion.DIVERGED).sum())
+        kinds = self.problems["exclusion"].where(self.problems["exclusion"] != "", self.problems["state"])
+        found = kinds.value_counts()
+        order = [str(kind) for kind in (*State, *Exclusion) if kind in found.index]
+        return {"done": len(self.runs) - diverged, **{kind: int(found[kind]) for kind in order}}
 
 
 def load(*paths: str | os.PathLike[str]) -> Results:
-    """Read every sweep found at or below ``paths``, and result trees of stock GraphGym and GraphGPS.
+    """Read every sweep at or below ``paths``, and result trees of stock GraphGym and GraphGPS.
 
     Raises:
-        AnalysisError: a path does not exist, holds no run at all, or two folders hold the same run.
+        ResultsError: A path does not exist or contains no run, or two folders contain the same run.
     """
-    sweeps, rows, problems = [], [], []
+    sweeps: list[Sweep] = []
     for path in map(Path, paths):
         if not path.is_dir():
-            raise AnalysisError(
-                f"expected a results directory, but {path} is {'a file' if path.exists() else 'missing'}"
-            )
-        found = list(_find_sweeps(path))
-        for sweep, run_dirs in found:
-            sweeps.append(sweep)
-            sweep_rows, sweep_problems = _read_sweep(sweep, run_dirs)
-            rows += sweep_rows
-            problems += sweep_problems
-        if not found:
-            raise AnalysisError(
-                f"no runs in {path}: expected runs/<run id>/result.json in it or in a folder below, "
+            found = "a file" if path.exists() else "missing"
+            raise ResultsError(f"expected a results directory, but {path} is {found}")
+        below = list(find_sweeps(path))
+        if not below:
+            raise ResultsError(
+                f"no runs in {path}: expected runs/<run id>/{RESULT} in it or in a folder below, "
                 "or GraphGym's <run>/<seed>/<split>/stats.json"
             )
+        sweeps += below
+    rows: list[dict[str, Any]] = []
+    problems: list[dict[str, str]] = []
+    for sweep in sweeps:
+        sweep_rows, sweep_problems = _read_sweep(sweep)
+        rows += sweep_rows
+        problems += sweep_problems
     return _assemble(sweeps, rows, problems)
 
 
-def _find_sweeps(root: Path) -> Iterable[tuple[Sweep, list[Path]]]:
-    folders = [root, *sorted(p for p in root.iterdir() if p.is_dir())]
-    own = [folder for folder in folders if (folder / "runs").is_dir()]
-    for folder in own:
-        run_dirs = sorted(Path(entry.path) for entry in os.scandir(folder / "runs") if entry.is_dir())
-        yield _describe_sweep(folder), run_dirs
-    if not own:
-        run_dirs = find_graphgym_runs(root)
-        if run_dirs:
-            yield Sweep(name=root.resolve().name, path=root), run_dirs
-
-
-def _describe_sweep(folder: Path) -> Sweep:
-    grid = _read_mapping(folder / "grid.yaml", yaml.safe_load)
-    info = _read_mapping(folder / "sweep.json", json.loads)
-    return Sweep(name=str(grid.get("name") or folder.resolve().name), path=folder, grid=grid, info=info)
-
-
-def _read_mapping(path: Path, parse: Callable[[bytes], Any]) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        return _mapping(parse(path.read_bytes()))
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: not JSON, or not UTF-8
-        problem = " ".join(str(error).split())  # YAML's messages have several lines
-        raise AnalysisError(f"{path} is not valid {path.suffix[1:].upper()}: {problem}") from error
-
-
-def _read_sweep(sweep: Sweep, run_dirs: list[Path]) -> tuple[list[dict], list[dict]]:
-    rows, problems = [], []
-    listed = _read_list(sweep.path / "runs.jsonl")
-    sweep.asked = [run for run in listed if run.get("in_grid", True)]
-    earlier = {str(run["run_id"]) for run in listed if not run.get("in_grid", True)}
-    for run_dir in run_dirs:
-        if run_dir.name in earlier:
-            detail = "asked for by an earlier version of the grid, left out"
-            problems.append(_problem(sweep, run_dir.name, "superseded", detail, run_dir))
-            continue
-        try:
-            row = _read_run(run_dir)
-        except (ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:  # not what a run writes
-            detail = f"{type(error).__name__}: {error}"
-            problems.append(_problem(sweep, run_dir.name, "broken", detail, run_dir))
-            continue
-        if row is None:
-            state, detail = _why_unfinished(run_dir)
-            problems.append(_problem(sweep, run_dir.name, state, detail, run_dir))
-            continue
-        row["sweep"] = sweep.name
-        rows.append(row)
-        scored = {name: v for name, v in row["metrics"].items() if not name.startswith("train.")}
-        if nan := [name for name, value in scored.items() if not math.isfinite(value)]:
-            detail = f"not a number: {', '.join(nan)}"
-            problems.append(_problem(sweep, row["run_id"], "diverged", detail, run_dir))
-    rows, repeated = _without_repeated(sweep, rows)
-    problems += repeated
-    problems += _missing_runs(sweep, {row["run_id"] for row in rows} | {p["run_id"] for p in problems})
-    return rows, problems
-
-
-def _without_repeated(sweep: Sweep, rows: list[dict]) -> tuple[list[dict], list[dict]]:
-    """The same experiment made twice, once to keep its weights say, counts once."""
-    kept: dict[tuple, dict] = {}
+def _read_sweep(sweep: Sweep) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    kept: dict[tuple[Any, ...], dict[str, Any]] = {}
     problems = []
-    for row in rows:
-        params = json.dumps(row["params"], sort_keys=True, default=str)
-        first = kept.setdefault((row["model"], row["dataset"], row["split_seed"], row["seed"], params), row)
-        if first is not row:
-            detail = f"same settings, split and seed as {first['run_id']}, left out"
-            problems.append(_problem(sweep, row["run_id"], "repeated", detail, Path(row["path"])))
+    seen = set()
+    for run_dir in sweep.run_dirs:
+        seen.add(run_dir.name)
+        row, problem = _read_run(sweep, run_dir)
+        if row is not None:
+            seen.add(row["run_id"])
+            first = kept.setdefault(_identity(row), row)
+            if first is not row:
+                detail = f"same settings, split and seed as {first['run_id']}, left out"
+                problem = _problem(sweep, row["run_id"], RunState(State.DONE, detail), run_dir, Exclusion.REPEATED)
+        if problem is not None:
+            problems.append(problem)
+    never_started = RunState(State.MISSING, "in the grid, never started")
+    problems += [_problem(sweep, record.run_id, never_started) for record in sweep.records if record.run_id not in seen]
     return list(kept.values()), problems
 
 
-def _read_list(path: Path) -> list[dict[str, Any]]:
-    runs = read_json_lines(path) if path.exists() else []
-    if nameless := [run for run in runs if "run_id" not in run]:
-        raise AnalysisError(f"{path}: expected a run_id in every line, got {json.dumps(nameless[0])[:60]}")
-    return runs
-
-
-def _read_run(run_dir: Path) -> dict | None:
-    path = run_dir / "result.json"
+def _read_run(sweep: Sweep, run_dir: Path) -> tuple[dict[str, Any] | None, dict[str, str] | None]:
+    """Return the row of a run, or what is wrong with it; a diverged run has both."""
+    if run_dir.name in sweep.superseded:
+        state = RunState(_state(run_dir).state, "only an earlier version of the grid asked for it, left out")
+        return None, _problem(sweep, run_dir.name, state, run_dir, Exclusion.SUPERSEDED)
     try:
-        result = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return read_graphgym_run(run_dir)
-    if (schema := result.get("schema", SCHEMA)) != SCHEMA:
-        raise ValueError(f"result.json has format {schema}, this version reads format {SCHEMA}")
-    dataset = result["dataset"]
-    metrics = {}
-    for split in SPLITS:
-        for name, value in (result.get(split) or {}).items():
-            metrics[f"{split}.{name}"] = math.nan if value is None else float(value)
+        row = _result_row(run_dir) if (run_dir / RESULT).exists() else read_graphgym_run(run_dir)
+    except (ResultsError, OSError) as error:
+        state = RunState(_state(run_dir).state, str(error))
+        return None, _problem(sweep, run_dir.name, state, run_dir, Exclusion.UNREADABLE)
+    if row is None:
+        return None, _problem(sweep, run_dir.name, unfinished_state(run_dir), run_dir)
+    row["sweep"] = sweep.name
+    scored = {name: value for name, value in row["metrics"].items() if not name.startswith("train.")}
+    not_finite = [name for name, value in scored.items() if not math.isfinite(value)]
+    if not not_finite:
+        return row, None
+    state = RunState(State.DONE, f"not a number: {', '.join(not_finite)}")
+    return row, _problem(sweep, row["run_id"], state, run_dir, Exclusion.DIVERGED)
+
+
+def _state(run_dir: Path) -> RunState:
+    """Return the state that ``lcat status`` shows for a run whose result the analysis does not use."""
+    if why_unusable(run_dir) is not None:
+        return RunState(State.FAILED)
+    try:
+        load_result(run_dir)
+    except (ResultsError, OSError):
+        return unfinished_state(run_dir)
+    return RunState(State.DONE)
+
+
+def _result_row(run_dir: Path) -> dict[str, Any]:
+    result = load_result(run_dir)
+    degree = result.dataset.get("avg_degree")
     return {
-        "run_id": str(result["run_id"]),
-        "model": str(result["model"]),
-        "dataset": str(dataset["name"]),
-        "nodes": dataset.get("nodes"),
-        "edges": dataset.get("edges"),
-        "avg_degree": _number(dataset.get("avg_degree")),
-        "seed": int(result["seed"]),
-        "split_seed": int(result.get("split_seed") or 0),
-        "best_epoch": result.get("best_epoch"),
-        "test_epoch": result.get("best_epoch"),
-        "seconds": _number((result.get("timing") or {}).get("seconds")),
-        "lambdas": result.get("lambdas"),
-        "extra": result.get("extra"),
+        "run_id": result.run_id,
+        "model": result.model,
+        "dataset": result.dataset["name"],
+        "nodes": result.dataset.get("nodes"),
+        "edges": result.dataset.get("edges"),
+        "avg_degree": math.nan if degree is None else float(degree),
+        "seed": result.seed,
+        "split_seed": result.split_seed,
+        "best_epoch": result.best_epoch,
+        "test_epoch": result.best_epoch,
+        "epoch_by": _epoch_by(result),
+        "seconds": math.nan if result.seconds is None else result.seconds,
+        "lambdas": result.lambdas,
+        "extra": result.extra,
         "path": str(run_dir),
-        "metrics": metrics,
-        "params": dict(result.get("params") or _own_parameters(run_dir)),
+        "recorded_metrics": declared_fields(recorded_metrics(result.document)),
+        "metrics": {**result.metrics, **_exact_accuracies(result, run_dir / RESULT)},
+        "params": dict(result.params) or _own_settings(run_dir),
     }
 
 
-def _own_parameters(run_dir: Path) -> dict[str, Any]:
-    """Of a run that no grid has made: whatever differs between such runs must not be averaged over."""
-    config = run_dir / "config.yaml"
-    return parameters(read_config(config)) if config.exists() else {}
+def _epoch_by(result: RunResult) -> str | None:
+    """Return the validation metric that chose the epoch: ``metric_best``, which is accuracy by default, or ROC-AUC without it."""
+    name = result.settings.get("metric_best", "auto")
+    if name == "auto":
+        name = "accuracy" if "val.accuracy" in result.metrics else "rocauc"
+    return f"val.{name}" if f"val.{name}" in result.metrics else None
 
 
-def _why_unfinished(run_dir: Path) -> tuple[str, str]:
-    failed = run_dir / "failed.json"
-    if failed.exists():
+def _exact_accuracies(result: RunResult, path: Path) -> dict[str, float]:
+    """Return the accuracies as ratios of counts, if the run recorded them: metrics themselves are in single precision.
+
+    Raises:
+        ResultsError: The counts are invalid, or do not give the recorded accuracy.
+    """
+    counts = result.document.get("counts") or {}
+    accuracies = {}
+    for split in SPLITS:
+        if f"{split}.accuracy" not in result.metrics or split not in counts:
+            continue
         try:
-            failure = json.loads(failed.read_text(encoding="utf-8"))
-            attempts = failure.get("attempts")
-            suffix = f" ({attempts} attempts)" if isinstance(attempts, int) and attempts > 1 else ""
-            return "failed", f"{failure.get('error', 'no error text')}{suffix}"
-        except (ValueError, AttributeError):
-            return "failed", "failed.json cannot be read"
-    if (run_dir / "checkpoint.pt").exists():
-        return "unfinished", "has a checkpoint, no result yet"
-    return "unfinished", "no result yet"
+            correct, total = (int(counts[split][name]) for name in ("correct", "total"))
+            accuracies[f"{split}.accuracy"] = correct / total
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise ResultsError(
+                f"{path}: `counts.{split}` must have whole numbers `correct` and `total`, got {counts[split]!r:.80}"
+            ) from error
+        recorded = result.metrics[f"{split}.accuracy"]
+        if math.isfinite(recorded) and abs(correct / total - recorded) > 1e-6:
+            raise ResultsError(f"{path}: `counts.{split}` is {correct} of {total}, but {split}.accuracy is {recorded}")
+    return accuracies
 
 
-def _missing_runs(sweep: Sweep, known: set[str]) -> list[dict]:
-    return [
-        _problem(sweep, str(run["run_id"]), "missing", "asked for by the grid, never started", None)
-        for run in sweep.asked
-        if str(run["run_id"]) not in known
-    ]
+def _own_settings(run_dir: Path) -> dict[str, Any]:
+    """Return the settings of a run without a grid: runs that differ in one of them must not be averaged."""
+    path = run_dir / CONFIG
+    return experiment_settings(read_config(path)) if path.exists() else {}
 
 
-def _problem(sweep: Sweep, run_id: str, state: str, detail: str, path: Path | None) -> dict:
-    values = (sweep.name, run_id, state, detail, str(path or ""))
+def _identity(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Runs that agree in this repeat each other."""
+    params = json.dumps(row["params"], sort_keys=True, default=str)
+    return row["model"], row["dataset"], row["split_seed"], row["seed"], params
+
+
+def _problem(
+    sweep: Sweep, run_id: str, state: RunState, path: Path | str = "", exclusion: Exclusion | str = ""
+) -> dict[str, str]:
+    detail = state.detail or "no result yet"
+    values = (sweep.name, run_id, str(state.state), str(exclusion), detail, str(path))
     return dict(zip(PROBLEM_COLUMNS, values, strict=True))
 
 
-def _assemble(sweeps: list[Sweep], rows: list[dict], problems: list[dict]) -> Results:
+def _assemble(sweeps: list[Sweep], rows: list[dict[str, Any]], problems: list[dict[str, str]]) -> Results:
+    described: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        described |= row.pop("recorded_metrics", {})
     metrics = pd.DataFrame([row.pop("metrics") for row in rows])
-    params = pd.DataFrame([{k: _scalar(v) for k, v in row.pop("params").items()} for row in rows])
+    params = pd.DataFrame([{k: _groupable(v) for k, v in row.pop("params").items()} for row in rows])
     params = params.drop(columns=[key for key in params if key in FIXED_COLUMNS or key in metrics])
-    runs = pd.concat([pd.DataFrame(rows, columns=FIXED_COLUMNS), metrics, params], axis=1)
-    # Stock result trees do not say the degree; the paper's datasets are known by name.
-    runs["avg_degree"] = runs["avg_degree"].fillna(runs["dataset"].map(published_degrees()))
+    runs = pd.concat([pd.DataFrame(rows, columns=list(FIXED_COLUMNS)), metrics, params], axis=1)
+    # Stock result trees do not record the degree; those of known datasets are looked up by name.
+    known = {name: size.avg_degree for name, size in SIZES.items()}
+    runs["avg_degree"] = runs["avg_degree"].fillna(runs["dataset"].map(known))
     twice = runs[runs.duplicated("run_id", keep=False)]
     if len(twice):
         first = twice.iloc[0]["run_id"]
         where = " and ".join(sorted(twice.loc[twice["run_id"] == first, "path"]))
-        raise AnalysisError(f"the same run, {first}, is in two folders: {where}; give only one of their sweeps")
-    return Results(runs, pd.DataFrame(problems, columns=PROBLEM_COLUMNS), sweeps, list(params.columns))
+        raise ResultsError(f"the same run, {first}, is in two folders: {where}; give only one of their sweeps")
+    table = pd.DataFrame(problems, columns=list(PROBLEM_COLUMNS))
+    return Results(runs, table, sweeps, list(params.columns), described)
 
 
-def _scalar(value: Any) -> Any:
-    """A hyperparameter as something that can be grouped by."""
+def _groupable(value: Any) -> Any:
+    """Return a hyperparameter as something that a table can be grouped by."""
     return json.dumps(value) if isinstance(value, list | dict) else value
-
-
-def _keys(grid: dict[str, Any], names: list[str] | None) -> list[str]:
-    """Axes by their hyperparameters: an axis of mappings has a name of its own and sets several keys."""
-    keys = []
-    for name in names or []:
-        values = _mapping(grid.get("axes")).get(name)
-        mappings = [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
-        keys += [key for value in mappings for key in value] or [name]
-    return list(dict.fromkeys(keys))
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""A metric against the level of noise, a panel a kind of noise; all heads are pooled, as in the paper."""
+"""A metric against the level of noise, one panel per kind of noise; all heads are pooled, as in the paper."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from lcat_analysis import figures, metrics
-from lcat_analysis.errors import AnalysisError
-from lcat_analysis.models import written
+from lcat_analysis import figures
 from lcat_analysis.select import Selection
+from lcat_core.errors import ResultsError
+from lcat_core.models import display_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,13 +19,13 @@ LABELS = {"noise.features": "σ of the noise on features", "noise.edges": "fake 
 
 
 def noise_keys(selection: Selection) -> list[str]:
-    """The varied hyperparameters that are levels of noise: numbers whose key says so."""
+    """Return the varied hyperparameters that are levels of noise: numbers with ``noise`` in their key."""
     keys = [key for key in selection.variants if "noise" in key.lower()]
     return [key for key in keys if pd.api.types.is_number(selection.runs[key].iloc[0])]
 
 
 def noise_table(selection: Selection, key: str) -> pd.DataFrame:
-    """A row a model and level of one kind of noise: mean, sd (ddof 1), n; other kinds are at their lowest."""
+    """Return mean, sd (ddof 1) and n by model and level of one kind of noise; other kinds are at their lowest level."""
     runs = selection.runs
     for other in noise_keys(selection):
         if other != key:
@@ -35,19 +35,17 @@ def noise_table(selection: Selection, key: str) -> pd.DataFrame:
 
 
 def noise_figure(selection: Selection) -> Figure:
-    """Mean and one standard deviation of every model at every level."""
+    """Draw mean and standard deviation of every model at every level."""
     keys = noise_keys(selection)
     if not keys:
         varied = ", ".join(selection.variants) or "nothing"
-        raise AnalysisError(
-            f"no level of noise varies: expected an axis with 'noise' in its key, the runs vary {varied}"
+        raise ResultsError(
+            f"no level of noise varies: expected an axis with 'noise' in its key, but the runs vary {varied}"
         )
     panels = [(key, dataset) for dataset in selection.datasets for key in keys]
-    rows, columns = figures.grid_size(len(panels), 2)
     with figures.styled():
-        width = figures.PAGE if columns > 1 else figures.COLUMN * 1.3
-        figure, axes = figures.new_figure(width, 2.3 * rows + 0.3, rows, columns)
-        for ax, (key, dataset) in zip(axes, panels, strict=False):
+        figure, axes = figures.new_panels(len(panels), 2, 2.3, 0.3)
+        for ax, (key, dataset) in zip(axes, panels, strict=True):
             table = noise_table(selection, key)
             for position, model in enumerate(selection.models):
                 own = table[(table["model"] == model) & (table["dataset"] == dataset)].sort_values("level")
@@ -56,12 +54,9 @@ def noise_figure(selection: Selection) -> Figure:
                 style = figures.look(model, position)
                 level, sd = own["level"].astype(float), own["sd"].fillna(0)
                 ax.fill_between(level, own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
-                ax.plot(level, own["mean"], label=figures.plain(written(model)), **style)
+                ax.plot(level, own["mean"], label=figures.plain(display_name(model)), **style)
             ax.set_xlabel(figures.plain(LABELS.get(key, key)))
             ax.set_title(figures.plain(dataset))
-            ax.set_ylabel(f"test {metrics.label(selection.metric_of(dataset))}")
-        for ax in axes[len(panels) :]:
-            ax.remove()
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 8))
+            ax.set_ylabel(f"test {selection.measure_of(dataset).title}")
+        figures.legend_above(figure, axes[0])
     return figure

@@ -1,18 +1,20 @@
-"""Two models on the same seeds: statistics of their paired differences, by scipy and statsmodels."""
+"""Two models on the same seeds: statistics of their paired differences, with scipy and statsmodels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+import numpy.typing as npt
+from scipy import optimize, special, stats
 
-from lcat_analysis.errors import AnalysisError
+from lcat_core.errors import ResultsError
 
 POWER = 0.8
+#: Runs store metrics in single precision. Two differences of values up to 1 that are equal by count differ by less than this.
+SINGLE_PRECISION = 2.0**-22
 
 
 @dataclass(frozen=True)
@@ -20,20 +22,19 @@ class PairedTest:
     """Model minus baseline over ``n`` pairs, in the unit of the values.
 
     Attributes:
-        n: pairs.
-        difference: mean of the differences.
-        sd: their standard deviation (ddof 1).
-        t, p: two-sided paired t-test. See ``constant``.
-        ci_low, ci_high: confidence interval of the mean difference, at level 1 − α.
-        p_wilcoxon: Wilcoxon signed-rank test, exact for few pairs; 1 when every difference is zero.
-        effect_size: d_z = difference / sd (±inf when the sd is 0 and the difference is not).
-        detectable: the smallest true difference that this many pairs with this sd show with 80 % power;
-            None when the differences are constant and so say nothing of their spread.
-        p_equivalent: two one-sided t-tests against ±margin; small means: no further apart than the margin. Not
-            a number without a margin.
-        constant: all differences are equal. Then a t-test has no spread to work with (t = ±inf, p = 0
-            whatever the number of pairs), and ``p`` is the exact signed-rank p instead, 2^(1−n); so is
-            ``p_equivalent``, one-sided.
+        n: Number of pairs.
+        difference: Mean of the differences.
+        sd: Their standard deviation (ddof 1).
+        t, p: Two-sided paired t-test; but see ``constant``.
+        ci_low, ci_high: Confidence interval of the mean difference, at level 1 − α.
+        p_wilcoxon: Wilcoxon signed-rank test, exact for few pairs; 1 if every difference is zero.
+        effect_size: d_z = difference / sd (±inf if the sd is 0 and the difference is not).
+        detectable: The smallest true difference that so many pairs with this sd detect with 80 % power; None if all differences
+            are equal, because then their spread is unknown.
+        p_equivalent: Two one-sided t-tests against ±margin; a small value means that the difference is smaller than the margin.
+            NaN without a margin.
+        constant: All differences are equal. A t-test has no spread to work with then (t = ±inf, p = 0 for any number of pairs),
+            so ``p`` is the exact signed-rank p, 2^(1−n), instead; ``p_equivalent`` is its one-sided counterpart.
     """
 
     n: int
@@ -51,23 +52,21 @@ class PairedTest:
 
 
 def paired_test(
-    model: Sequence[float], baseline: Sequence[float], *, alpha: float = 0.05, margin: float | None = 0.5
+    model: npt.ArrayLike, baseline: npt.ArrayLike, *, alpha: float = 0.05, margin: float | None = 0.5
 ) -> PairedTest:
     """Compare two models run by run; ``model[i]`` and ``baseline[i]`` share their seed.
 
     Raises:
-        AnalysisError: the lengths differ, there are fewer than two pairs, or a value is not finite.
+        ResultsError: The lengths differ, there are fewer than two pairs, or a value is not finite.
     """
     x, y = np.asarray(model, dtype=float), np.asarray(baseline, dtype=float)
     if x.shape != y.shape or x.ndim != 1:
-        raise AnalysisError(f"a paired test needs equally many values, got {x.size} and {y.size}")
+        raise ResultsError(f"a paired test needs the same number of values of both models, got {x.size} and {y.size}")
     if x.size < 2:
-        raise AnalysisError(f"a paired test needs at least 2 pairs, got {x.size}")
+        raise ResultsError(f"a paired test needs at least 2 pairs, got {x.size}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise AnalysisError("a paired test needs finite values, got NaN or infinity")
-    # Subtraction leaves noise near 1e-15; rounding it away lets equal differences be equal (ties, zeros,
-    # constancy).
-    differences = np.round(x - y, 10)
+        raise ResultsError("a paired test needs finite values, got NaN or infinity")
+    differences = merge_equal_magnitudes(x - y, SINGLE_PRECISION * max(np.abs(x).max(), np.abs(y).max()))
     n = differences.size
     mean = float(differences.mean())
     p_wilcoxon = _signed_rank_p(differences)
@@ -92,11 +91,30 @@ def paired_test(
     )
 
 
+def merge_equal_magnitudes(differences: np.ndarray, tolerance: float) -> np.ndarray:
+    """Make differences equal whose magnitudes differ by no more than ``tolerance``, and those equal to zero zero.
+
+    Ties, zeros and constant differences are recognised by equality, which rounding errors would destroy. One test node more or
+    less is far above the tolerance, even for two million nodes.
+    """
+    magnitudes = np.abs(differences)
+    order = np.argsort(magnitudes)
+    merged = np.zeros_like(magnitudes)
+    start = 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or magnitudes[order[end]] - magnitudes[order[start]] > tolerance:
+            group = order[start:end]
+            merged[group] = magnitudes[group].mean()
+            start = end
+    merged[merged <= tolerance] = 0.0
+    return np.copysign(merged, differences)
+
+
 def _equivalence_p(differences: np.ndarray, margin: float | None) -> float:
     if margin is None:
         return math.nan
     if np.ptp(differences) == 0:
-        # One-sided exact signed-rank tests against ±margin: all differences lie on the same side of both.
+        # One-sided exact signed-rank tests against ±margin: all differences are on the same side of both.
         return 0.5**differences.size if abs(differences[0]) < margin else 1.0
     from statsmodels.stats.weightstats import DescrStatsW
 
@@ -104,14 +122,14 @@ def _equivalence_p(differences: np.ndarray, margin: float | None) -> float:
 
 
 def _signed_rank_p(differences: np.ndarray) -> float:
-    """Wilcoxon's p: zeros are dropped; exact, with ties too, as long as all signs can be enumerated."""
+    """Return Wilcoxon's p without zeros; exact, even with ties, as long as all signs can be enumerated."""
     nonzero = differences[differences != 0]
     if nonzero.size == 0:
         return 1.0
     ranks = stats.rankdata(np.abs(nonzero))
     if nonzero.size > 13 or len(set(ranks)) == nonzero.size:
         return float(stats.wilcoxon(nonzero).pvalue)
-    # The same that stats.wilcoxon does with ties, a hundred times faster.
+    # What stats.wilcoxon computes with ties, but a hundred times faster.
     return float(
         stats.permutation_test(
             (nonzero,),
@@ -143,7 +161,38 @@ def _constant(n: int, difference: float, p_wilcoxon: float, p_equivalent: float)
 
 @lru_cache(maxsize=256)
 def detectable_effect(n: int, alpha: float = 0.05, power: float = POWER) -> float:
-    """The smallest effect size d_z that a two-sided paired t-test over ``n`` pairs finds with this power."""
-    from statsmodels.stats.power import TTestPower
+    """Return the smallest effect size d_z that a two-sided paired t-test over ``n`` pairs detects with this power."""
+    high = 1.0
+    while _power(high, n, alpha) < power:
+        high *= 2
+    return float(optimize.brentq(lambda effect: _power(effect, n, alpha) - power, 0.0, high, xtol=1e-10))
 
-    return float(TTestPower().solve_power(effect_size=None, nobs=n, alpha=alpha, power=power))
+
+def _power(effect: float, n: int, alpha: float) -> float:
+    """Return the power of the t-test: the probability given the sd, integrated over the distribution of the sd.
+
+    The non-central t distribution has the same integral, but scipy's and statsmodels' are wrong for few pairs and small α.
+    """
+    critical, shift = stats.t.isf(alpha / 2, n - 1), effect * math.sqrt(n)
+    lowest, *inner, highest = _sd_quantiles(n)
+    # Given the sd, the probability falls from 1 to 0 near sd = shift / critical: the integral needs its limits there.
+    inner += [(shift + step) / critical for step in (-8, -3, 0, 3, 8)]
+    limits = np.array(sorted({lowest, *(sd for sd in inner if lowest < sd < highest), highest}))
+    middle, half = (limits[1:] + limits[:-1]) / 2, np.diff(limits) / 2
+    nodes, weights = _GAUSS_LEGENDRE
+    sd = middle + half * nodes[:, None]
+    given_sd = special.ndtr(shift - critical * sd) + special.ndtr(-shift - critical * sd)
+    scale = math.sqrt(n - 1)
+    return float((weights[:, None] * given_sd * stats.chi.pdf(sd * scale, n - 1) * scale * half).sum())
+
+
+_GAUSS_LEGENDRE = np.polynomial.legendre.leggauss(64)
+
+
+@lru_cache(maxsize=256)
+def _sd_quantiles(n: int) -> list[float]:
+    """Return limits of the distribution of the sd of ``n`` differences with sd 1, close where it is steep."""
+    tails = 10.0 ** -np.array([15, 9, 5, 2, 0.6])
+    lower = stats.chi.ppf(tails, n - 1)
+    upper = stats.chi.isf(tails, n - 1)
+    return sorted((np.concatenate([lower, upper]) / math.sqrt(n - 1)).tolist())

@@ -1,53 +1,58 @@
-"""Ours beside the paper's published number, for every cell that both have."""
+"""Our numbers beside the paper's, for every cell that both have."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from lcat_analysis import figures, metrics
-from lcat_analysis.errors import AnalysisError, nearest
-from lcat_analysis.models import default_baselines, model_order, written
+from lcat_analysis import figures
+from lcat_analysis.cells import Cell, Row, Table, key_name, mean_sd_cell, number_cell, show, signed, signed_cell
+from lcat_analysis.metrics import Measure
 from lcat_analysis.noise import noise_keys
 from lcat_analysis.published import published_degrees, published_results
-from lcat_analysis.run_config import configured
-from lcat_analysis.select import Selection
-from lcat_analysis.tables import KEY_NAMES, MISSING, Cell, Row, Summary, Table, arrange, show, signed
+from lcat_analysis.run_config import configured_value
+from lcat_analysis.select import NOT_SET, Condition, Selection
+from lcat_analysis.table_order import model_order
+from lcat_analysis.tables import Summary, arrange
+from lcat_core.errors import ResultsError, unknown_name
+from lcat_core.metrics import METRICS
+from lcat_core.models import default_baselines, display_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # column of the published table → our hyperparameter
 FIELDS = {"heads": "lcat.heads", "init": "lcat.init", "weights": "lcat.score_weights"}
-METRICS = {"accuracy": "accuracy", "auc": "rocauc", "rocauc": "rocauc"}
-# Of several tables with the same cell: the ablation tables have sample deviations as ours; the initialisation
-# table repeats them with population ones, and prints CATv2's number for CAT with one head.
+PRINTED_METRICS = {"accuracy": "accuracy", "auc": "rocauc", "rocauc": "rocauc"}
+# Several tables have the same cell. The ablation tables have sample deviations, as ours do; the table of initialisations repeats
+# them with population deviations, and prints CATv2's number for CAT with one head.
 TABLE_ORDER = ("real", "pna", "gcnii", "ogb-heads", "ablation", "init", "ogb")
 
 
 def beside_paper(selection: Selection) -> pd.DataFrame:
-    """A row a cell: ours, published, their difference in points and in published standard deviations.
+    """Return one row per cell: ours, published, and the difference in points and in published standard deviations.
 
-    ``sd_seeds`` is the mean spread over seeds within a split, ``sd_splits`` the spread of the splits' means
-    (missing with one split): the paper's split is not published, so a difference up to that says nothing.
+    ``sd_seeds`` is the mean spread over seeds within a split, ``sd_splits`` the spread of the means of the splits (missing with
+    one split). The paper's split is not published, so differences up to ``sd_splits`` mean nothing.
     """
     rows = []
     for model in selection.models:
         for condition in selection.conditions():
-            values = selection.values(model, condition[0], condition[1:]).dropna()
+            values = selection.values(model, condition).dropna()
             if values.empty or _is_noisy(selection, condition):
                 continue
             settings = _settings(selection, model, condition)
-            found = find_published(model, str(condition[0]), selection.metric_of(condition[0]), settings)
+            found = find_published(model, str(condition[0]), selection.measure_of(condition[0]).name, settings)
             if found is None:
                 continue
             by_split = values.groupby("split_seed")
             difference = values.mean() - found["mean"]
             rows.append(
-                {"model": model, **dict(zip(("dataset", *selection.variants), condition, strict=True))}
+                {"model": model, "dataset": condition[0], **selection.settings(condition)}
                 | {"ours": values.mean(), "ours_sd": values.std(ddof=1), "n": len(values)}
                 | {"sd_seeds": by_split.std(ddof=1).mean(), "sd_splits": by_split.mean().std(ddof=1)}
                 | {"published": found["mean"], "published_sd": found["std"], "table": found["table"]}
@@ -59,20 +64,22 @@ def beside_paper(selection: Selection) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _is_noisy(selection: Selection, condition: tuple) -> bool:
-    """The paper prints no numbers of disturbed graphs."""
-    level = dict(zip(selection.variants, condition[1:], strict=True))
-    return any(level[key] != 0 for key in noise_keys(selection))
+def _is_noisy(selection: Selection, condition: Condition) -> bool:
+    """Whether the data have noise; the paper prints no numbers for them."""
+    levels = selection.settings(condition)
+    return any(levels[key] != 0 for key in noise_keys(selection))
 
 
 def find_published(model: str, dataset: str, metric: str, settings: dict[str, str]) -> pd.Series | None:
-    """The published cell of a model under these settings (heads, init, weights), or None.
+    """Return the published cell of a model under these settings (heads, init, weights), or None.
 
-    A setting that the published row does not print matches any; of several rows the one that prints most
-    settings is taken. None as well when rows with different settings remain, because ours are not known.
+    A setting that the published row does not print matches any value; of several rows, the one that prints the most settings
+    counts. If rows with different settings remain because ours are unknown, the answer is None.
     """
     table = published_results()
-    rows = table[(table["name"] == model) & (table["dataset"] == dataset) & (table["metric"] == METRICS.get(metric))]
+    rows = table[
+        (table["name"] == model) & (table["dataset"] == dataset) & (table["metric"] == PRINTED_METRICS.get(metric))
+    ]
     for column in FIELDS:
         if column in settings:
             rows = rows[rows[column].isin((settings[column], ""))]
@@ -81,7 +88,7 @@ def find_published(model: str, dataset: str, metric: str, settings: dict[str, st
         return None
     unknown = [column for column in FIELDS if column not in settings]
     if len(rows[unknown].drop_duplicates()) > 1:
-        # Ours do not say which: only a row that does not say either can stand beside them.
+        # Our settings are unknown, so only a row that does not print them is comparable.
         rows = rows[(rows[unknown] == "").all(axis=1)]
         if rows.empty:
             return None
@@ -92,7 +99,7 @@ def find_published(model: str, dataset: str, metric: str, settings: dict[str, st
 
 
 def published_table(*tables: str) -> Table:
-    """Tables of the paper (``tabapp:performance_node_small1``, …), laid out by the code that lays out ours.
+    """Lay out tables of the paper (``tabapp:performance_node_small1``, …) with the code that lays out ours.
 
     Several tables with the same models (the paper splits its datasets) become one.
     """
@@ -100,7 +107,7 @@ def published_table(*tables: str) -> Table:
     rows = rows[rows["table"].isin(tables)]
     if rows.empty:
         known = published_results()["table"].unique()
-        raise AnalysisError(f"the paper has no table {tables}: expected {', '.join(known)}{nearest(tables[0], known)}")
+        raise ResultsError(unknown_name("table of the paper", tables[0], known))
     variants = [column for column in ("heads", "init") if rows[column].nunique() > 1]
     averages = rows[(rows["heads"] == "all") | (rows["init"] == "all")]
     cells = rows.drop(averages.index)
@@ -112,30 +119,33 @@ def published_table(*tables: str) -> Table:
     }
     metric = cells["metric"].iloc[0]
     others = cells.loc[cells["metric"] != metric, ["dataset", "metric"]].drop_duplicates().to_dict("records")
-    notes = [f"On {row['dataset']}: {metrics.label(row['metric'])}." for row in others]
+    notes = [f"On {row['dataset']}: {_measure(row['metric']).title}." for row in others]
     return arrange(
         summaries,
         models,
         conditions,
         variants=variants,
-        metric=metric,
+        measure=_measure(metric),
         degrees=published_degrees(),
         baselines=default_baselines(models),
         averages={row["name"]: _published_summary(row) for row in averages.to_dict("records")} or None,
         notes=[f"As published, over {cells['runs'].iloc[0]} runs.", *notes],
-        title=f"Test {metrics.label(metric)}",
+        title=f"Test {_measure(metric).title}",
     )
 
 
-def _published_summary(row: dict) -> Summary:
+def _measure(metric: str) -> Measure:
+    return Measure.from_row(METRICS[metric])
+
+
+def _published_summary(row: Mapping[Hashable, Any]) -> Summary:
     return Summary(row["mean"], row["std"], int(row["runs"]), row["significant"])
 
 
 def paper_table(beside: pd.DataFrame, variants: list[str]) -> Table:
-    """The comparison as a table that people read."""
-    if beside.empty:
-        raise AnalysisError("none of these models and datasets is in the paper's tables")
-    names = [KEY_NAMES.get(key, key) for key in variants]
+    """Return the comparison as a readable table."""
+    _check_not_empty(beside)
+    names = [key_name(key) for key in variants]
     columns = [
         "Dataset",
         *names,
@@ -150,26 +160,27 @@ def paper_table(beside: pd.DataFrame, variants: list[str]) -> Table:
     for record in beside.to_dict("records"):
         cells = [Cell(str(record["dataset"])), *(Cell(show(record[key])) for key in variants)]
         cells += [
-            _mean_sd(record["ours"], record["ours_sd"]),
-            _mean_sd(record["published"], record["published_sd"]),
+            mean_sd_cell(record["ours"], record["ours_sd"]),
+            mean_sd_cell(record["published"], record["published_sd"]),
+            signed_cell(record["difference"]),
+            signed_cell(record["in_sds"]),
+            number_cell(record["sd_seeds"]),
+            number_cell(record["sd_splits"]),
         ]
-        cells += [_signed(record["difference"]), _signed(record["in_sds"])]
-        cells += [_spread(record["sd_seeds"]), _spread(record["sd_splits"])]
-        rows.append(Row((written(record["model"]),), cells, previous not in (None, record["model"])))
+        rows.append(Row((display_name(record["model"]),), cells, previous not in (None, record["model"])))
         previous = record["model"]
     notes = [
-        "Difference: ours − published, in points. The paper's random split is not published; on small test "
-        "sets the split alone moves accuracy by more than a published deviation.",
-        "Over seeds: mean sd (ddof 1) within a split. Over splits: sd of the splits' means. Published "
-        "deviations are sample ones in some tables and population ones in others.",
+        "Difference: ours − published, in points. The paper's random split is not published, and on small test "
+        "sets the split alone changes the accuracy by more than a published deviation.",
+        "Over seeds: mean sd (ddof 1) within a split. Over splits: sd of the means of the splits. The paper uses "
+        "sample deviations in some tables and population deviations in others.",
     ]
     return Table("Ours beside the paper", ["Model"], columns, rows, notes, beside, left=("Dataset", *names))
 
 
 def paper_figure(beside: pd.DataFrame, selection: Selection) -> Figure:
-    """A heat map of the differences: colour by published standard deviations, the number in points."""
-    if beside.empty:
-        raise AnalysisError("none of these models and datasets is in the paper's tables")
+    """Draw a heat map of the differences: colours in published standard deviations, numbers in points."""
+    _check_not_empty(beside)
     keys = ["dataset", *selection.variants]
     labels = beside[keys].map(show).agg(" ".join, axis=1)
     columns = list(dict.fromkeys(labels))
@@ -189,7 +200,7 @@ def paper_figure(beside: pd.DataFrame, selection: Selection) -> Figure:
                 ax.text(j, i, signed(value, 1), ha="center", va="center", fontsize=6.5,
                         color="#fdfdfd" if strong else "#101010")  # fmt: skip
         ax.set_xticks(range(len(columns)), [figures.plain(c) for c in columns], rotation=35, ha="right")
-        ax.set_yticks(range(len(models)), [figures.plain(written(m)) for m in models])
+        ax.set_yticks(range(len(models)), [figures.plain(display_name(m)) for m in models])
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         bar = figure.colorbar(image, ax=ax, extend="both", pad=0.02)
@@ -199,27 +210,18 @@ def paper_figure(beside: pd.DataFrame, selection: Selection) -> Figure:
     return figure
 
 
-def _settings(selection: Selection, model: str, condition: tuple) -> dict[str, str]:
-    """Heads, init and weights of a cell, where the runs say them."""
-    runs = selection.runs[(selection.runs["model"] == model) & (selection.runs["dataset"] == condition[0])]
-    for key, value in zip(selection.variants, condition[1:], strict=True):
-        runs = runs[runs[key] == value]
+def _settings(selection: Selection, model: str, condition: Condition) -> dict[str, str]:
+    """Return heads, init and weights of a cell, as far as the runs record them."""
+    runs = selection.cell(model, condition)
     settings = {}
     for column, key in FIELDS.items():
-        varied = key in runs and runs[key].notna().all() and runs[key].iloc[0] != "–"
-        value = runs[key].iloc[0] if varied else configured(runs, key)
+        varied = key in runs and runs[key].notna().all() and runs[key].iloc[0] != NOT_SET
+        value = runs[key].iloc[0] if varied else configured_value(runs, key)
         if value is not None:
             settings[column] = str(int(value)) if column == "heads" else str(value)
     return settings
 
 
-def _mean_sd(mean: float, sd: float) -> Cell:
-    return Cell(f"{mean:.2f} ± {sd:.2f}" if math.isfinite(sd) else f"{mean:.2f}", sort=mean)
-
-
-def _signed(value: float) -> Cell:
-    return Cell(signed(value), sort=value) if math.isfinite(value) else Cell(MISSING)
-
-
-def _spread(value: float) -> Cell:
-    return Cell(f"{value:.2f}", sort=value) if math.isfinite(value) else Cell(MISSING)
+def _check_not_empty(beside: pd.DataFrame) -> None:
+    if beside.empty:
+        raise ResultsError("none of these models and datasets is in the paper's tables")

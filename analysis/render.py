@@ -8,8 +8,8 @@ import shutil
 import textwrap
 from collections.abc import Callable
 
-from lcat_analysis.errors import AnalysisError, nearest
-from lcat_analysis.tables import Cell, Row, Table
+from lcat_analysis.cells import Cell, Row, Table
+from lcat_core.errors import ResultsError, unknown_name
 
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}":
@@ -20,9 +20,9 @@ LATEX_SPECIAL = {
 
 
 def render(table: Table, style: str) -> str:
-    """``table`` as text; ``style`` is a key of `FORMATS`."""
+    """Return ``table`` as text; ``style`` is a key of `FORMATS`."""
     if style not in FORMATS:
-        raise AnalysisError(f"unknown format {style!r}: expected {', '.join(FORMATS)}{nearest(style, FORMATS)}")
+        raise ResultsError(unknown_name("format", style, FORMATS))
     return FORMATS[style](table)
 
 
@@ -49,7 +49,7 @@ def to_markdown(table: Table) -> str:
 
 
 def markdown(text: str) -> str:
-    """Text that means itself in a Markdown table, whatever it holds."""
+    """Escape text for a Markdown table, whatever it contains."""
     text = html.escape(text, quote=False).replace("\n", " ")
     return re.sub(r"([\\`*_|\[\]~])", r"\\\1", text)
 
@@ -84,16 +84,17 @@ def to_latex(table: Table) -> str:
 
 
 def latex(text: str) -> str:
+    """Escape text for LaTeX."""
     return "".join(LATEX_SPECIAL.get(char, char) for char in text.replace("\n", " "))
 
 
 def to_csv(table: Table) -> str:
-    """The numbers with full precision, a row a cell of the table."""
+    """Return the numbers with full precision, one row per cell of the table."""
     return table.data.to_csv(index=False, lineterminator="\n")
 
 
 def to_html(table: Table, *, notes: bool = True) -> str:
-    """A ``<table>`` with a caption and, if ``notes``, the footer; every text is escaped."""
+    """Return a ``<table>`` with a caption and, if ``notes``, the footer; every text is escaped."""
     names = [*table.label_names, *table.columns]
     head = "".join(f'<th scope="col"{_left(name, table)}>{html.escape(name)}</th>' for name in names)
     lines = [f"<table><caption>{html.escape(table.title)}</caption>", f"<thead><tr>{head}</tr>"]
@@ -132,10 +133,9 @@ def _html_row(row: Row, table: Table) -> str:
 
 
 def to_terminal(table: Table, *, colour: bool = False, width: int | None = None) -> str:
-    """Aligned text; columns that do not fit the terminal go into further blocks, as the paper splits its
-    tables.
+    """Return aligned text; columns that do not fit the terminal follow in further blocks.
 
-    Without ``colour`` (a pipe, a file) marks are characters: ``*`` better, ``▼`` worse, ``_…_`` best.
+    Without ``colour`` (in a pipe or a file) marks are characters: ``*`` better, ``▼`` worse, ``_…_`` best.
     """
     width = width or shutil.get_terminal_size((120, 24)).columns
     texts = [[_terminal_text(cell, colour) for cell in row.cells] for row in table.rows]
@@ -184,7 +184,7 @@ def _terminal_block(
 
 def _terminal_text(cell: Cell, colour: bool) -> str:
     worse = "▼" if cell.mark == "worse" else ""
-    if not colour and cell.sort is None:  # a word such as "better" says it itself
+    if not colour and cell.sort is None:  # a word such as "better" needs no mark
         return cell.text
     if not colour:
         better = "*" if cell.mark == "better" else ""

@@ -1,4 +1,4 @@
-// Tables can be sorted by their headings: rising, falling, then as they came.
+// Clicking a heading sorts the table: ascending, descending, then the original order.
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0];
   const original = [...body.rows];
@@ -25,7 +25,7 @@ for (const table of document.querySelectorAll("table")) {
       };
       const compare = (a, b) => {
         const [x, y] = [key(a), key(b)];
-        if (x === null || y === null) return (x === null) - (y === null); // what is missing stays below
+        if (x === null || y === null) return (x === null) - (y === null); // missing values stay at the bottom
         if (typeof x === "number" && typeof y === "number") return sign * (x - y);
         return sign * String(x).localeCompare(String(y), undefined, { numeric: true });
       };

@@ -1,74 +1,97 @@
-"""Which runs stand for a model: those of the best mean validation metric. The test set selects nothing."""
+"""Which runs represent a model: those with the best mean validation metric. The test set never selects anything."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
-from lcat_analysis.errors import AnalysisError, nearest
 from lcat_analysis.load import Results
-from lcat_analysis.metrics import check_metric, first_metric, lower_is_better, scale
-from lcat_analysis.models import model_order
+from lcat_analysis.metrics import Measure, check_metric, find_measure, first_metric
+from lcat_analysis.table_order import model_order
+from lcat_core.errors import ResultsError, did_you_mean
+
+#: A dataset and the values of the variants, in their order.
+Condition = tuple[Any, ...]
 
 # Repetitions of one experiment, never another configuration.
-REPEATED = ("seed", "dataset.split_seed")
+REPEATED = ("seed", "dataset.split_seed", "dataset.split_index")
+#: Stands for a hyperparameter that a run does not set.
+NOT_SET = "–"
 
 
 @dataclass
 class Selection:
-    """The runs that were chosen.
+    """The chosen runs.
 
     Attributes:
-        runs: the tidy table's rows that belong to the chosen configurations, with a column ``value``: the
-            test metric, in per cent where it is a fraction.
-        choices: a row per configuration that competed: mean validation metric, number of runs, who won.
-        metric: name of the metric, without its split.
-        by: the validation column that decided.
-        over: the hyperparameters that were cross-validated.
-        variants: the other hyperparameters that differ within a model and a dataset (heads, initialisation,
-            noise…).
-        models: in table order.
-        datasets: by falling average degree; the unknown ones last.
-        match: hyperparameters that a model and its baseline must share.
-        axes: the grid's axes, for the order of their values.
-        varied: model → the variants of which it has, or should have, several values.
-        other_metrics: dataset → its metric, where that is not ``metric`` (ogbn-proteins has no accuracy).
+        runs: The rows of ``Results.runs`` that belong to the chosen configurations, with a column ``value``: the test metric,
+            in per cent if it is a fraction.
+        choices: One row per configuration that competed: mean validation metric, number of runs, and which one won.
+        measure: The metric.
+        by: The validation column that decided, such as ``val.accuracy``.
+        by_measure: Its metric.
+        over: The hyperparameters that were chosen by validation.
+        variants: The other hyperparameters that differ within a model and a dataset (heads, initialisation, noise…).
+        models: In the order of tables.
+        datasets: By falling average degree, those of unknown degree last.
+        match: Hyperparameters that a model and its baseline must share.
+        axes: The axes of the grid, for the order of their values.
+        varied: For each model, the variants of which it has, or should have, several values.
+        other_measures: The metric of each dataset that does not have ``measure`` (ogbn-proteins has no accuracy).
     """
 
     runs: pd.DataFrame
     choices: pd.DataFrame
-    metric: str
+    measure: Measure
     by: str
+    by_measure: Measure
     over: list[str]
     variants: list[str]
     models: list[str]
     datasets: list[str]
     match: list[str]
-    axes: dict[str, list]
+    axes: dict[str, list[Any]]
     varied: dict[str, set[str]]
-    other_metrics: dict[str, str] = field(default_factory=dict)
+    other_measures: dict[str, Measure] = field(default_factory=dict)
 
-    def metric_of(self, dataset: str) -> str:
-        """The metric that a dataset's runs are valued by."""
-        return self.other_metrics.get(dataset, self.metric)
+    @property
+    def metric(self) -> str:
+        """Name of the metric, without its split."""
+        return self.measure.name
 
-    def values(self, model: str, dataset: str, variant: Sequence[object] = ()) -> pd.Series:
-        """The test metric of one cell, indexed by (split_seed, seed)."""
-        runs = self.runs
-        rows = runs[(runs["model"] == model) & (runs["dataset"] == dataset)]
-        for key, wanted in zip(self.variants, variant, strict=True):
-            rows = rows[rows[key] == wanted]
-        return rows.set_index(["split_seed", "seed"])["value"].sort_index()
+    def measure_of(self, dataset: str) -> Measure:
+        """Return the metric of a dataset."""
+        return self.other_measures.get(dataset, self.measure)
 
-    def conditions(self) -> list[tuple]:
-        """Every (dataset, *variant) that occurs: datasets by degree, variants as the grid lists them."""
+    @cached_property
+    def degrees(self) -> dict[str, float]:
+        """Average degree by dataset; NaN if unknown."""
+        return {str(name): float(degree) for name, degree in self.runs.groupby("dataset")["avg_degree"].first().items()}
+
+    @cached_property
+    def _cells(self) -> dict[Hashable, pd.DataFrame]:
+        """The runs by (model, dataset, *variant)."""
+        return dict(iter(self.runs.groupby(["model", "dataset", *self.variants], sort=False, dropna=False)))
+
+    def cell(self, model: str, condition: Condition) -> pd.DataFrame:
+        """Return the runs of a model under a condition: a dataset and the values of the variants."""
+        return self._cells.get((model, *condition), self.runs.iloc[:0])
+
+    def values(self, model: str, condition: Condition) -> pd.Series:
+        """Return the test metric of one cell, indexed by (split_seed, seed)."""
+        return self.cell(model, condition).set_index(["split_seed", "seed"])["value"].sort_index()
+
+    def conditions(self) -> list[Condition]:
+        """Return every (dataset, *variant) that occurs: datasets by degree, variants in the order of the grid."""
         rows = self.runs[["dataset", *self.variants]].drop_duplicates()
         rank = {dataset: i for i, dataset in enumerate(self.datasets)}
-        tuples = [tuple(row) for row in rows.itertuples(index=False)]
+        conditions = [tuple(row) for row in rows.itertuples(index=False)]
 
-        def position(condition: tuple) -> tuple:
+        def position(condition: Condition) -> tuple[Any, ...]:
             listed = (self.axes.get(key, []) for key in self.variants)
             pairs = zip(listed, condition[1:], strict=True)
             return (
@@ -76,98 +99,121 @@ class Selection:
                 *((v not in axis, axis.index(v) if v in axis else sort_key(v)) for axis, v in pairs),
             )
 
-        return sorted(tuples, key=position)
+        return sorted(conditions, key=position)
+
+    def settings(self, condition: Condition) -> dict[str, Any]:
+        """Return the values of the variants by key."""
+        return dict(zip(self.variants, condition[1:], strict=True))
 
 
-def select(results: Results, metric: str | None = None, over: Sequence[str] | None = None) -> Selection:
+def select(
+    results: Results,
+    metric: str | None = None,
+    over: Sequence[str] | None = None,
+    *,
+    higher_is_better: bool | None = None,
+    scale: str | None = None,
+) -> Selection:
     """Choose, for each model, dataset and variant, the configuration with the best mean validation metric.
 
-    ``over`` defaults to the grid's ``select.over``. Only configurations with the most finished runs
-    compete, so that one that has finished its lucky seeds first cannot win; of equals the one of the smallest
-    value wins.
+    Only configurations with the most finished runs compete; otherwise one that has finished only its lucky seeds could win. Of
+    equal configurations the one with the smallest value wins.
+
+    Args:
+        metric: Name of the test metric; by default the one that the grid selects by, else the first known one.
+        over: Hyperparameters to choose by validation; by default the grid's ``select.over``.
+        higher_is_better, scale: Direction and `Scale` of the metric; by default those of its row, or what the grid declares.
 
     Raises:
-        AnalysisError: no finished run, unknown metric, or an unknown key in ``over``.
+        ResultsError: There is no finished run, the metric or a key of ``over`` is unknown, or the values do not fit the scale.
     """
     if results.runs.empty:
         counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
         first = results.problems.head(1).to_dict("records")
         why = "".join(f"; {problem['run_id']}: {problem['detail']}" for problem in first)
-        raise AnalysisError(f"no finished run in {results.name}: {counts}{why}")
-    declared = results.grid["select"]
+        raise ResultsError(f"no finished run in {results.name}: {counts}{why}")
+    declared, declared_metrics = results.grid["select"], results.declared_metrics
     by_declared = str(declared["by"] or "")
     named = metric is not None
     if metric is None:
         name = by_declared.removeprefix("val.")
         metric = name if name in results.metrics else first_metric(results.metrics)
     check_metric(metric, results.metrics)
+    measure = find_measure(metric, declared_metrics, higher_is_better=higher_is_better, scale=scale)
     over = declared["over"] if over is None else _check_over(results, over)
     varying = varying_parameters(results)
-    over = [key for key in over if key in varying]
+    chosen_keys = [key for key in over if key in varying]
     by = by_declared if by_declared.startswith("val.") else f"val.{metric}"
-    if over and by not in results.runs:
-        raise AnalysisError(f"no column {by!r} to select {', '.join(over)} by: only the test set was scored")
-    variants = [key for key in varying if key not in over]
+    by_measure = measure if by == f"val.{metric}" else find_measure(by, declared_metrics)
+    if chosen_keys and by not in results.runs:
+        raise ResultsError(f"no column {by!r} to select {', '.join(chosen_keys)} by: only the test set was scored")
+    variants = [key for key in varying if key not in chosen_keys]
     runs = results.runs.copy()
-    others = {} if named else _other_metrics(runs, results.metrics, metric)
+    runs["value"] = runs[f"test.{metric}"] * measure.factor
+    others = {} if named else _other_measures(results, measure)
     for dataset, other in others.items():
         rows = runs["dataset"] == dataset
-        for column, source in ((f"test.{metric}", f"test.{other}"), (by, f"val.{other}")):
-            if source in runs and column in runs:
-                runs.loc[rows, column] = runs.loc[rows, source]
-    for key in [*over, *variants, *(k for k in results.grid["match"] if k in runs)]:
-        runs[key] = runs[key].astype(object).where(runs[key].notna(), "–")
-    runs["value"] = runs[f"test.{metric}"] * scale(metric)
-    choices = _rank(runs if by in runs else runs.assign(**{by: float("nan")}), by, over, variants)
-    chosen = choices.loc[choices["chosen"], ["model", "dataset", *variants, *over]]
-    picked = runs.merge(chosen, on=["model", "dataset", *variants, *over], how="inner")
+        runs.loc[rows, "value"] = runs.loc[rows, f"test.{other.name}"] * other.factor
+        if by in runs and f"val.{other.name}" in runs:
+            runs.loc[rows, by] = runs.loc[rows, f"val.{other.name}"]
+    for used in (measure, *others.values()):
+        used.check(runs.set_index("run_id")[f"test.{used.name}"])
+    for key in [*chosen_keys, *variants, *(k for k in results.grid["match"] if k in runs)]:
+        runs[key] = runs[key].astype(object).where(runs[key].notna(), NOT_SET)
+    choices = _rank(runs if by in runs else runs.assign(**{by: float("nan")}), by, by_measure, chosen_keys, variants)
+    chosen = choices.loc[choices["chosen"], ["model", "dataset", *variants, *chosen_keys]]
+    picked = runs.merge(chosen, on=["model", "dataset", *variants, *chosen_keys], how="inner")
     return Selection(
         runs=picked,
         choices=choices,
-        metric=metric,
+        measure=measure,
         by=by,
-        over=over,
+        by_measure=by_measure,
+        over=chosen_keys,
         variants=variants,
         models=model_order(picked["model"].unique(), results.grid["models"]),
         datasets=_datasets_by_degree(picked),
         match=[key for key in results.grid["match"] if key in picked],
         axes=results.grid["axes"],
         varied=_varied(results, picked, variants),
-        other_metrics=others,
+        other_measures=others,
     )
 
 
-def _other_metrics(runs: pd.DataFrame, known: Sequence[str], metric: str) -> dict[str, str]:
-    """Datasets of which no run has ``metric``, and the metric that they have instead."""
+def _other_measures(results: Results, measure: Measure) -> dict[str, Measure]:
+    """Return the datasets of which no run has the metric, and the comparable metric that they have instead."""
+    known = {
+        name: find_measure(name, results.declared_metrics) for name in results.metrics if results.is_described(name)
+    }
+    comparable = [name for name, m in known.items() if (m.sign, m.unit) == (measure.sign, measure.unit)]
+    recorded = results.runs.groupby("dataset")[[f"test.{name}" for name in {*comparable, measure.name}]].count() > 0
     found = {}
-    for dataset, own in runs.groupby("dataset"):
-        if own[f"test.{metric}"].notna().any():
-            continue
-        present = [name for name in known if own[f"test.{name}"].notna().any() and not lower_is_better(name)]
-        if present:
-            found[str(dataset)] = first_metric(present)
+    for dataset, has in recorded.iterrows():
+        present = [name for name in comparable if has[f"test.{name}"]]
+        if present and not has[f"test.{measure.name}"]:
+            found[str(dataset)] = known[first_metric(present)]
     return found
 
 
 def varying_parameters(results: Results) -> list[str]:
-    """Hyperparameters that take several values within one model on one dataset."""
+    """Return the hyperparameters that take several values within one model on one dataset."""
     keys = [key for key in results.param_keys if key not in REPEATED]
     grouped = results.runs.groupby(["model", "dataset"], sort=False)
     return [key for key in keys if grouped[key].nunique(dropna=False).max() > 1]
 
 
 def _varied(results: Results, runs: pd.DataFrame, variants: list[str]) -> dict[str, set[str]]:
-    """Of each model the variants with several values, counting runs that are asked for and not finished."""
-    asked = [run for sweep in results.sweeps for run in sweep.asked]
+    """Return the variants of each model with several values, including runs of the grid that are not finished."""
+    records = [record for sweep in results.sweeps for record in sweep.records]
     found = {}
     for model, own in runs.groupby("model"):
-        params = [run.get("params") or {} for run in asked if run.get("model") == model]
+        params = [record.params for record in records if record.model == model]
         found[str(model)] = {key for key in variants if len({*own[key], *(p[key] for p in params if key in p)}) > 1}
     return found
 
 
-def sort_key(value: object) -> tuple:
-    """Numbers by size, then everything else by name; never an error on mixed types."""
+def sort_key(value: object) -> tuple[int, float, str]:
+    """Sort numbers by size, then everything else by name; never an error on mixed types."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return (0, float(value), "")
     return (1, 0.0, str(value))
@@ -176,24 +222,21 @@ def sort_key(value: object) -> tuple:
 def _check_over(results: Results, over: Sequence[str]) -> list[str]:
     for key in over:
         if key not in results.param_keys:
-            raise AnalysisError(
-                f"cannot select over {key!r}: no run sets it; they set "
-                f"{', '.join(results.param_keys) or 'nothing'}{nearest(key, results.param_keys)}"
-            )
+            listed = ", ".join(results.param_keys) or "nothing"
+            hint = did_you_mean(key, results.param_keys)
+            raise ResultsError(f"cannot select over {key!r}: no run sets it; they set {listed}{hint}")
     return list(over)
 
 
-def _rank(runs: pd.DataFrame, by: str, over: list[str], variants: list[str]) -> pd.DataFrame:
+def _rank(runs: pd.DataFrame, by: str, measure: Measure, over: list[str], variants: list[str]) -> pd.DataFrame:
     cell = ["model", "dataset", *variants]
-    table = (
-        runs.groupby([*cell, *over], sort=False)[by]
-        # A diverged run makes its configuration's mean not a number: it must not win by having lost its
-        # worst run.
-        .agg(n="size", val_mean=lambda values: values.mean(skipna=False), val_sd="std")
-        .reset_index()
-    )
+    grouped = runs.groupby([*cell, *over], sort=False)[by]
+    table = grouped.agg(n="size", val_mean="mean", val_sd="std", val_count="count").reset_index()
+    # With a diverged run the mean is NaN: a configuration must not win because it lost its worst run.
+    table["val_mean"] = table["val_mean"].where(table["val_count"] == table["n"])
+    table = table.drop(columns="val_count")
     table = table.sort_values(over, key=lambda c: c.map(sort_key), kind="stable") if over else table
-    score = -table["val_mean"] if lower_is_better(by) else table["val_mean"]
+    score = measure.sign * table["val_mean"]
     table["complete"] = table["n"] == table.groupby(cell)["n"].transform("max")
     table["score"] = score.where(table["complete"]).fillna(float("-inf"))
     # idxmax takes the first of equals; among equal scores of -inf a complete configuration must come first.

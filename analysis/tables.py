@@ -1,52 +1,20 @@
-"""Model × dataset tables as the paper's: mean ± sd, bold when better, marked when worse, best underlined."""
+"""Tables of models × datasets as in the paper: mean ± sd, bold if better, marked if worse, best underlined."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from lcat_analysis import metrics
+from lcat_analysis.cells import MISSING, Cell, Row, Table, key_name, mean_sd_cell, show
 from lcat_analysis.compare import Comparisons
-from lcat_analysis.models import rule_before, written
-from lcat_analysis.select import Selection
-
-MISSING = "–"
-KEY_NAMES = {"lcat.heads": "heads", "lcat.init": "init", "lcat.score_weights": "score weights"}
-
-
-@dataclass
-class Cell:
-    """One field: its text, how it is marked, and the number it is sorted by."""
-
-    text: str
-    mark: str = ""  # better, worse or nothing
-    best: bool = False
-    sort: float | None = None
-
-
-@dataclass
-class Row:
-    labels: tuple[str, ...]
-    cells: list[Cell]
-    rule: bool = False  # a line is drawn above it
-
-
-@dataclass
-class Table:
-    """What a renderer needs; ``data`` is the same content with full precision, for CSV."""
-
-    title: str
-    label_names: list[str]
-    columns: list[str]
-    rows: list[Row]
-    notes: list[str]
-    data: pd.DataFrame
-    header: list[tuple[str, list[str]]] = field(default_factory=list)  # further header rows: a label and its texts
-    left: tuple[str, ...] = ()  # columns of words, aligned to the left
+from lcat_analysis.metrics import Measure
+from lcat_analysis.select import Condition, Selection
+from lcat_analysis.table_order import rule_before
+from lcat_core.models import display_name
 
 
 @dataclass
@@ -60,6 +28,9 @@ class Summary:
     diverged: int = 0
 
 
+Summaries = Mapping[tuple[str, Condition], Summary]
+
+
 def performance_table(
     selection: Selection,
     comparisons: Comparisons | None = None,
@@ -68,22 +39,21 @@ def performance_table(
     correction: str = "none",
     title: str | None = None,
 ) -> Table:
-    """The test metric of every model on every dataset.
+    """Tabulate the test metric of every model on every dataset.
 
-    With no variants, models are rows and datasets columns, by falling average degree. With variants (heads,
-    initialisation, …) models are columns and each dataset and variant is a row, as in the paper's appendix.
+    Without variants, models are rows and datasets columns, by falling average degree. With variants (heads, initialisation, …)
+    models are columns and each dataset and variant is a row, as in the paper's appendix.
 
     Args:
-        average: add each model's average over all conditions (over runs, as the paper's initialisation
-            table).
-        correction: which p marks a cell: ``none`` (the paper's plain p) or ``holm``.
+        average: Add the average of each model over all conditions (over runs, as in the paper's table of initialisations).
+        correction: Which p-value marks a cell: ``none`` (the plain one, as in the paper) or ``holm``.
     """
     outcome = comparisons.outcome(correction) if comparisons else {}
     conditions = selection.conditions()
     summaries = {}
     for model in selection.models:
         for condition in conditions:
-            values = selection.values(model, condition[0], condition[1:])
+            values = selection.values(model, condition)
             if len(values):
                 mark = outcome.get((model, *condition), "")
                 summaries[model, condition] = summarise(values.to_numpy(float), mark)
@@ -95,20 +65,20 @@ def performance_table(
         selection.models,
         conditions,
         variants=selection.variants,
-        metric=selection.metric,
-        degrees=selection.runs.groupby("dataset")["avg_degree"].first().to_dict(),
+        measure=selection.measure,
+        degrees=selection.degrees,
         baselines=comparisons.baselines if comparisons else {},
         averages=averages,
         notes=[
             *_footer(selection, comparisons, correction, summaries, average),
-            *(f"On {name}: {metrics.label(metric)}." for name, metric in selection.other_metrics.items()),
+            *(f"On {name}: {measure.title}." for name, measure in selection.other_measures.items()),
         ],
-        title=title or f"Test {metrics.label(selection.metric)}",
+        title=title or f"Test {selection.measure.title}",
     )
 
 
 def summarise(values: np.ndarray, mark: str = "") -> Summary:
-    """Mean and sample standard deviation (ddof 1) of the finite values; none of a single run."""
+    """Return mean and sample standard deviation (ddof 1) of the finite values; a single run has no deviation."""
     finite = values[np.isfinite(values)]
     mean = float(finite.mean()) if finite.size else math.nan
     sd = float(finite.std(ddof=1)) if finite.size > 1 else None
@@ -116,11 +86,11 @@ def summarise(values: np.ndarray, mark: str = "") -> Summary:
 
 
 def arrange(
-    summaries: Mapping[tuple[str, tuple], Summary],
+    summaries: Summaries,
     models: Sequence[str],
-    conditions: Sequence[tuple],
+    conditions: Sequence[Condition],
     *,
-    metric: str,
+    measure: Measure,
     title: str,
     variants: Sequence[str] = (),
     degrees: Mapping[str, float] | None = None,
@@ -128,21 +98,21 @@ def arrange(
     averages: Mapping[str, Summary | None] | None = None,
     notes: Sequence[str] = (),
 ) -> Table:
-    """Lay out numbers that are given, wherever they come from: our runs or the published tables."""
-    best = _best_models(summaries, models, conditions, metric)
+    """Lay out numbers, whether they come from our runs or from the published tables."""
+    best = _best_models(summaries, models, conditions, measure)
     cells = {key: _cell(summary, key[0] in best[key[1]]) for key, summary in summaries.items()}
     columns = [*conditions]
     if averages:
         columns.append(("average",))
-        top = _extreme({m: s.mean for m, s in averages.items() if s}, metric)
+        top = _extreme({m: s.mean for m, s in averages.items() if s}, measure)
         cells |= {(m, ("average",)): _cell(s, m in top) for m, s in averages.items() if s}
     data = _data(summaries, models, conditions, variants, best)
-    field_of = {(m, c): cells.get((m, c), Cell(MISSING)) for m in models for c in columns}
+    filled = {(m, c): cells.get((m, c), Cell(MISSING)) for m in models for c in columns}
     if variants:
-        return _conditions_as_rows(field_of, models, columns, variants, title, notes, data)
+        return _conditions_as_rows(filled, models, columns, variants, title, notes, data)
     previous = [None, *models]
     rows = [
-        Row((written(m),), [field_of[m, c] for c in columns], rule_before(m, before, baselines or {}))
+        Row((display_name(m),), [filled[m, c] for c in columns], rule_before(m, before, baselines or {}))
         for m, before in zip(models, previous, strict=False)
     ]
     header = []
@@ -152,9 +122,9 @@ def arrange(
 
 
 def _conditions_as_rows(
-    field_of: Mapping[tuple[str, tuple], Cell],
+    cells: Mapping[tuple[str, Condition], Cell],
     models: Sequence[str],
-    conditions: Sequence[tuple],
+    conditions: Sequence[Condition],
     variants: Sequence[str],
     title: str,
     notes: Sequence[str],
@@ -165,55 +135,39 @@ def _conditions_as_rows(
         labels = tuple(show(value) for value in condition)
         labels += ("",) * (1 + len(variants) - len(labels))
         rule = i > 0 and condition[0] != conditions[i - 1][0]
-        rows.append(Row(labels, [field_of[m, condition] for m in models], rule))
-    names = ["Dataset", *(KEY_NAMES.get(key, key) for key in variants)]
-    return Table(title, names, [written(m) for m in models], rows, list(notes), data)
-
-
-def show(value: object) -> str:
-    """A hyperparameter's value as people write it."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def signed(value: float, digits: int = 2) -> str:
-    """``+1.20``, ``−0.30``, ``0.00``, ``+∞``: a real minus, and never −0.00."""
-    if math.isinf(value):
-        return "+∞" if value > 0 else "−∞"
-    text = f"{value:+.{digits}f}"
-    return text[1:] if float(text) == 0 else text.replace("-", "−")
+        rows.append(Row(labels, [cells[m, condition] for m in models], rule))
+    names = ["Dataset", *map(key_name, variants)]
+    return Table(title, names, [display_name(m) for m in models], rows, list(notes), data)
 
 
 def _cell(summary: Summary, best: bool) -> Cell:
     if not math.isfinite(summary.mean):
         return Cell("diverged")
-    text = f"{summary.mean:.2f}" if summary.sd is None else f"{summary.mean:.2f} ± {summary.sd:.2f}"
-    return Cell(text, summary.mark, best, summary.mean)
+    cell = mean_sd_cell(summary.mean, summary.sd)
+    return Cell(cell.text, summary.mark, best, summary.mean)
 
 
 def _best_models(
-    summaries: Mapping[tuple[str, tuple], Summary],
-    models: Sequence[str],
-    conditions: Sequence[tuple],
-    metric: str,
-) -> dict[tuple, set[str]]:
+    summaries: Summaries, models: Sequence[str], conditions: Sequence[Condition], measure: Measure
+) -> dict[Condition, set[str]]:
     best = {}
     for condition in conditions:
         means = {m: summaries[m, condition].mean for m in models if (m, condition) in summaries}
-        best[condition] = _extreme(means, metric)
+        best[condition] = _extreme(means, measure)
     return best
 
 
-def _extreme(means: Mapping[str, float], metric: str) -> set[str]:
-    """The best, with all that show the same two decimals; nothing is best among one."""
+def _extreme(means: Mapping[str, float], measure: Measure) -> set[str]:
+    """Return the best models, with all that show the same two decimals; a single model is not the best."""
     finite = {model: round(mean, 2) for model, mean in means.items() if math.isfinite(mean)}
     if len(finite) < 2:
         return set()
-    top = min(finite.values()) if metrics.lower_is_better(metric) else max(finite.values())
+    top = max(finite.values()) if measure.higher_is_better else min(finite.values())
     return {model for model, mean in finite.items() if mean == top}
 
 
-def _average(selection: Selection, summaries: Mapping, model: str, conditions: Sequence[tuple]) -> Summary | None:
-    """Over all runs of a model; None for a model that lacks a condition, whose average would not compare."""
+def _average(selection: Selection, summaries: Summaries, model: str, conditions: Sequence[Condition]) -> Summary | None:
+    """Average over all runs of a model; None if it lacks a condition, because its average would not be comparable."""
     if any((model, condition) not in summaries for condition in conditions):
         return None
     runs = selection.runs
@@ -225,11 +179,11 @@ def _degree(value: float) -> str:
 
 
 def _data(
-    summaries: Mapping,
+    summaries: Summaries,
     models: Sequence[str],
-    conditions: Sequence[tuple],
+    conditions: Sequence[Condition],
     variants: Sequence[str],
-    best: Mapping,
+    best: Mapping[Condition, set[str]],
 ) -> pd.DataFrame:
     rows = []
     for model in models:
@@ -243,26 +197,22 @@ def _data(
 
 
 def _footer(
-    selection: Selection, comparisons: Comparisons | None, correction: str, summaries: Mapping, average: bool
+    selection: Selection, comparisons: Comparisons | None, correction: str, summaries: Summaries, average: bool
 ) -> list[str]:
     counts = sorted({summary.n for summary in summaries.values()})
     n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     splits = selection.runs.groupby("dataset")["split_seed"].nunique().max()
     pooled = "one split, shared by all seeds" if splits == 1 else f"the seeds of up to {splits} splits together"
     notes = [f"Mean ± sample standard deviation (ddof 1) over n = {n} runs; {pooled}."]
-    chosen = f"Epoch: best {selection.by} of the run."
-    if selection.over:
-        chosen += f" Configuration over {', '.join(selection.over)}: best mean {selection.by}."
-    notes.append(chosen)
+    notes += _selection_notes(selection)
     if comparisons is not None and len(comparisons.tested):
-        adjusted = "unadjusted, as the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
+        adjusted = "unadjusted, as in the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
         notes.append(
             f"Bold: better than its baseline, ▼: worse (two-sided paired t-test, α = {comparisons.alpha:g}, "
             f"{adjusted}). Underlined: best mean."
         )
-        notes.append(
-            "Baselines: " + ", ".join(f"{written(m)} → {written(b)}" for m, b in comparisons.baselines.items())
-        )
+        pairs = (f"{display_name(m)} → {display_name(b)}" for m, b in comparisons.baselines.items())
+        notes.append("Baselines: " + ", ".join(pairs))
     else:
         notes.append("Underlined: best mean. No model was tested against a baseline.")
     if average:
@@ -271,11 +221,29 @@ def _footer(
     return notes
 
 
-def _incomplete(summaries: Mapping, full: int) -> list[str]:
+def _selection_notes(selection: Selection) -> list[str]:
+    """Say how epochs and configurations were chosen, as far as that happened."""
+    runs = selection.runs
+    sentences = []
+    by = sorted(runs["epoch_by"].dropna().unique())
+    if by:
+        sentences.append(f"Epoch: best {' or '.join(by)} of the run.")
+    elsewhere = int((runs["test_epoch"] != runs["best_epoch"])[runs["best_epoch"].notna()].sum())
+    if elsewhere:
+        sentences.append(
+            f"{elsewhere} of {len(runs)} runs scored the test set only at another epoch, the last one as a rule: "
+            "their test metric is not that of the chosen epoch."
+        )
+    if selection.over:
+        sentences.append(f"Configuration over {', '.join(selection.over)}: best mean {selection.by}.")
+    return [" ".join(sentences)] if sentences else []
+
+
+def _incomplete(summaries: Summaries, full: int) -> list[str]:
     short = []
     for (model, condition), summary in summaries.items():
         if summary.n < full:
             where = " ".join(show(value) for value in condition)
             diverged = f", {summary.diverged} diverged" if summary.diverged else ""
-            short.append(f"{written(model)} on {where} (n = {summary.n}{diverged})")
+            short.append(f"{display_name(model)} on {where} (n = {summary.n}{diverged})")
     return [f"Fewer runs: {'; '.join(short)}."] if short else []

@@ -1,23 +1,25 @@
-"""Does the gain grow with the degree? Average degree of a dataset against improvement over the baseline."""
+"""Does the gain grow with the degree? Improvement over the baseline against the average degree of the datasets."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from lcat_analysis import figures, metrics
-from lcat_analysis.compare import ALPHA, Comparisons
-from lcat_analysis.errors import AnalysisError
+from lcat_analysis import figures
+from lcat_analysis.cells import Cell, Row, Table, interval_cell, number_cell, p_cell, signed_cell
+from lcat_analysis.compare import ALPHA, Comparisons, pair_name
 from lcat_analysis.labels import place_labels
-from lcat_analysis.models import default_baselines, model_order, written
+from lcat_analysis.metrics import ACCURACY, Measure
 from lcat_analysis.published import published_degrees, published_results
 from lcat_analysis.select import Selection
-from lcat_analysis.tables import MISSING, Cell, Row, Table, signed
+from lcat_analysis.table_order import model_order
+from lcat_core.errors import ResultsError
+from lcat_core.models import default_baselines, display_name, with_gat_score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,62 +41,64 @@ class Fit:
 
 @dataclass
 class Trend:
-    """A point a pair and dataset, and the lines through them.
+    """One point per pair and dataset, and the lines through them.
 
     Attributes:
         points: dataset, avg_degree, model, baseline, group (both scores of a model), difference, ci_low, ci_high.
-        fits: name → Fit, for each pair and, pooled, for each group of several pairs.
-        left_out: what could not be a point, and why.
-        metric: of which the differences are.
-        alpha: all intervals are at level 1 − α.
+        fits: One line per pair and, pooled, per group of several pairs.
+        left_out: What is not a point, and why.
+        measure: The metric of the differences.
+        alpha: All intervals are at level 1 − α.
     """
 
     points: pd.DataFrame
     fits: dict[str, Fit]
     left_out: list[str]
-    metric: str = "accuracy"
+    measure: Measure = ACCURACY
     alpha: float = ALPHA
 
     @property
     def difference_name(self) -> str:
-        """What the differences are, for an axis; a smaller loss is no improvement of so many points."""
-        unit = metrics.unit(self.metric)
-        return f"improvement ({unit})" if unit else f"difference of {metrics.label(self.metric)}, below 0 better"
+        """What the differences are, for an axis: a smaller loss is not an improvement in points."""
+        better = "above" if self.measure.higher_is_better else "below"
+        if better == "above" and self.measure.unit:
+            return f"improvement ({self.measure.unit})"
+        return f"difference of {self.measure.title}, {better} 0 better"
 
 
 def trend(comparisons: Comparisons, selection: Selection) -> Trend:
-    """The trend in a sweep. Pairs that were refused and datasets of unknown degree are left out and named.
+    """Fit the trend of a sweep. Refused pairs and datasets of unknown degree are left out and named.
 
     Raises:
-        AnalysisError: nothing is left, or settings vary. One dataset under several settings is not several
-            datasets: each would count as a point of its own and the interval come out far too narrow.
+        ResultsError: Nothing is left, or settings vary. A dataset under several settings would count as several points, and the
+            interval would be far too narrow.
     """
     if selection.variants:
         keys = ", ".join(selection.variants)
         choose = " ".join(f"--over {key}" for key in selection.variants)
-        raise AnalysisError(
-            f"a trend needs one point a dataset, but the runs vary {keys}: select by validation with {choose}"
+        raise ResultsError(
+            f"a trend needs one point per dataset, but the runs vary {keys}: select by validation with {choose}"
         )
-    degrees = selection.runs.groupby("dataset")["avg_degree"].first().to_dict()
     left_out = [
-        f"{written(model)} − {written(baseline)}: {written(model)} has no finished run"
+        f"{pair_name(model, baseline)}: {display_name(model)} has no finished run"
         for model, baseline in comparisons.untested.items()
     ]
     rows = []
     for row in comparisons.table.to_dict("records"):
-        name = f"{written(row['model'])} − {written(row['baseline'])} on {row['dataset']}"
+        name = f"{pair_name(row['model'], row['baseline'])} on {row['dataset']}"
+        degree = selection.degrees.get(row["dataset"], math.nan)
         if row["verdict"] == "refused":
             left_out.append(f"{name}: {row['note']}")
-        elif not math.isfinite(degrees.get(row["dataset"], math.nan)):
-            left_out.append(f"{name}: its average degree is not known")
+        elif not math.isfinite(degree):
+            left_out.append(f"{name}: its average degree is unknown")
         else:
-            keys = ("dataset", "model", "baseline", "difference", "ci_low", "ci_high")
-            rows.append({key: row[key] for key in keys} | {"avg_degree": degrees[row["dataset"]]})
-    return _fit_all(rows, left_out, comparisons.metric, comparisons.alpha)
+            columns = ("dataset", "model", "baseline", "difference", "ci_low", "ci_high")
+            rows.append({column: row[column] for column in columns} | {"avg_degree": degree})
+    return _fit_all(rows, left_out, comparisons.measure, comparisons.alpha)
 
 
 def published_trend(experiment: str = "real") -> Trend:
-    """The same from the paper's published means; their paired differences are not known: no error bars."""
+    """Fit the trend of the paper's published means; their paired differences are unknown, so there are no error bars."""
     table = published_results()
     means = table[table["experiment"] == experiment].set_index(["name", "dataset"])["mean"]
     degrees = published_degrees()
@@ -109,7 +113,7 @@ def published_trend(experiment: str = "real") -> Trend:
 
 
 def fit_line(x: np.ndarray, y: np.ndarray, alpha: float = ALPHA) -> Fit | None:
-    """OLS with HC3; None with fewer than 3 points or a single degree."""
+    """Fit OLS with HC3 errors; None with fewer than 3 points or a single degree."""
     result = _ols(x, y)
     if result is None:
         return None
@@ -121,7 +125,7 @@ def fit_line(x: np.ndarray, y: np.ndarray, alpha: float = ALPHA) -> Fit | None:
     return Fit(len(x), slope, intercept, r, float(result.pvalues[1]), float(low), float(high))
 
 
-def _ols(x: np.ndarray, y: np.ndarray):
+def _ols(x: np.ndarray, y: np.ndarray) -> Any | None:
     import statsmodels.api as sm
 
     if len(x) < 3 or np.ptp(x) == 0:
@@ -130,26 +134,28 @@ def _ols(x: np.ndarray, y: np.ndarray):
 
 
 def _has_interval(x: np.ndarray) -> bool:
-    """Whether HC3 exists: it divides by 1 − leverage, which is 0 where one point alone fixes the line."""
+    """Whether HC3 exists: it divides by 1 − leverage, which is 0 if one point alone determines the line."""
     leverage = 1 / len(x) + (x - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()
     return bool((leverage < 1 - 1e-8).all())
 
 
-def _fit_all(rows: list[dict], left_out: list[str], metric: str = "accuracy", alpha: float = ALPHA) -> Trend:
+def _fit_all(
+    rows: list[dict[str, Any]], left_out: list[str], measure: Measure = ACCURACY, alpha: float = ALPHA
+) -> Trend:
     columns = ["dataset", "avg_degree", "model", "baseline", "difference", "ci_low", "ci_high"]
     points = pd.DataFrame(rows, columns=columns)
     if points.empty:
-        raise AnalysisError("no pair of models with known average degree: there is nothing to draw a trend through")
-    points["group"] = [f"{written(m.removesuffix('v2'))} − {written(b.removesuffix('v2'))}"
-                       for m, b in zip(points["model"], points["baseline"], strict=True)]  # fmt: skip
-    points["pair"] = [f"{written(m)} − {written(b)}" for m, b in zip(points["model"], points["baseline"], strict=True)]
-    fits = {}
+        raise ResultsError("no pair of models on a dataset of known average degree: there is no trend to fit")
+    pairs = list(zip(points["model"], points["baseline"], strict=True))
+    points["group"] = [pair_name(with_gat_score(model), with_gat_score(baseline)) for model, baseline in pairs]
+    points["pair"] = [pair_name(model, baseline) for model, baseline in pairs]
+    fits: dict[str, Fit | None] = {}
     for group, members in points.groupby("group", sort=False):
         for pair, own in members.groupby("pair", sort=False):
-            fits[pair] = fit_line(*_degree_and_difference(own), alpha)
+            fits[str(pair)] = fit_line(*_degree_and_difference(own), alpha)
         if members["pair"].nunique() > 1:
-            fits[f"{group}, both scores"] = fit_line(*_degree_and_difference(members), alpha)
-    return Trend(points, {name: fit for name, fit in fits.items() if fit}, left_out, metric, alpha)
+            fits[f"{group!s}, both scores"] = fit_line(*_degree_and_difference(members), alpha)
+    return Trend(points, {name: fit for name, fit in fits.items() if fit}, left_out, measure, alpha)
 
 
 def _degree_and_difference(points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -157,13 +163,13 @@ def _degree_and_difference(points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray
 
 
 def trend_table(found: Trend) -> Table:
-    """Slopes and intervals, in points (or units of the loss) per neighbour."""
+    """Return slopes and intervals, in points (or units of the loss) per neighbour."""
     columns = ["n", "Slope", f"{100 * (1 - found.alpha):g} % CI", "Intercept", "r", "p"]
     rows = [Row((name,), _fit_cells(fit)) for name, fit in found.fits.items()]
     notes = [
         f"{found.difference_name.capitalize()} against average degree (edges / nodes): ordinary least squares; "
-        "interval and p of the slope with HC3 errors. n: points, one a dataset. Lines of both scores count a "
-        "dataset twice, so their interval is too narrow.",
+        "interval and p of the slope with HC3 errors. n: number of points, one per dataset. Lines of both scores count "
+        "every dataset twice, so their interval is too narrow.",
     ]
     if not rows:
         notes.append("No line: a fit needs at least 3 points of different degrees.")
@@ -173,34 +179,28 @@ def trend_table(found: Trend) -> Table:
 
 
 def _fit_cells(fit: Fit) -> list[Cell]:
-    interval = MISSING if fit.ci_low is None else f"[{signed(fit.ci_low, 4)}, {signed(fit.ci_high, 4)}]"
-    p = MISSING if fit.p is None else "<0.001" if fit.p < 0.001 else f"{fit.p:.3f}"
     return [
         Cell(str(fit.n), sort=fit.n),
-        Cell(signed(fit.slope, 4), sort=fit.slope),
-        Cell(interval, sort=fit.ci_low),
-        Cell(signed(fit.intercept), sort=fit.intercept),
-        Cell(MISSING if fit.r is None else f"{fit.r:.2f}".replace("-", "−"), sort=fit.r),
-        Cell(p, sort=fit.p),
+        signed_cell(fit.slope, 4),
+        interval_cell(fit.ci_low, fit.ci_high, 4),
+        signed_cell(fit.intercept),
+        number_cell(fit.r),
+        p_cell(fit.p),
     ]
 
 
 def trend_figure(found: Trend) -> Figure:
-    """A panel per model: a point a dataset and score, the pooled line dashed, the band of its interval."""
+    """Draw one panel per model: a point per dataset and score, the pooled line (dashed), and the band of its interval."""
     groups = list(dict.fromkeys(found.points["group"]))
-    rows, columns = figures.grid_size(len(groups), 2)
-    width = figures.PAGE if columns > 1 else figures.COLUMN * 1.3
     with figures.styled():
-        figure, axes = figures.new_figure(width, 2.9 * rows, rows, columns, sharey=True)
-        for ax, group in zip(axes, groups, strict=False):
+        figure, axes = figures.new_panels(len(groups), 2, 2.9, sharey=True)
+        for ax, group in zip(axes, groups, strict=True):
             _draw_group(ax, found.points[found.points["group"] == group], found.alpha)
         axes[0].set_ylim(_data_range(found.points))
-        for ax in axes[len(groups) :]:
-            ax.remove()
         figure.supxlabel("average degree", fontsize=8)
         figure.supylabel(found.difference_name, fontsize=8)
         figure.canvas.draw()
-        for ax, group in zip(axes, groups, strict=False):
+        for ax, group in zip(axes, groups, strict=True):
             _name_points(ax, found.points[found.points["group"] == group])
     return figure
 
@@ -215,21 +215,21 @@ def _draw_group(ax: Axes, points: pd.DataFrame, alpha: float) -> None:
             ax.errorbar(x, y, yerr=bars, fmt="none", ecolor=style["color"], elinewidth=0.7, alpha=0.6)
         style.pop("linestyle")
         ax.plot(x, y, linestyle="none", label=figures.plain(pair), **style)
-    x, y = _degree_and_difference(points)
-    result = _ols(x, y)
+    degrees, differences = _degree_and_difference(points)
+    result = _ols(degrees, differences)
     if result is not None:
-        grid = np.linspace(x.min(), x.max(), 60)
+        grid = np.linspace(degrees.min(), degrees.max(), 60)
         line = result.get_prediction(np.column_stack([np.ones_like(grid), grid])).summary_frame(alpha=alpha)
         ax.plot(grid, line["mean"], color=figures.INK, lw=1, ls=(0, (4, 3)), zorder=1, gid="fit")
-        if _has_interval(x):
+        if _has_interval(degrees):
             ax.fill_between(grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0)
-    span = max(np.ptp(x), 1)
-    ax.set_xlim(x.min() - 0.08 * span, x.max() + 0.42 * span)
+    span = max(np.ptp(degrees), 1)
+    ax.set_xlim(degrees.min() - 0.08 * span, degrees.max() + 0.42 * span)
     ax.legend(loc="upper left", handletextpad=0.3)
 
 
 def _data_range(points: pd.DataFrame) -> tuple[float, float]:
-    """Limits of y by points and error bars, with room for the legend: of few points the band would dwarf them."""
+    """Return the limits of y from points and error bars, with room for the legend; with few points the band would dwarf them."""
     values = points[["difference", "ci_low", "ci_high"]].to_numpy(float)
     low, high = min(np.nanmin(values), 0.0), max(np.nanmax(values), 0.0)
     span = (high - low) or 1.0
@@ -237,10 +237,10 @@ def _data_range(points: pd.DataFrame) -> tuple[float, float]:
 
 
 def _name_points(ax: Axes, points: pd.DataFrame) -> None:
-    """One name a dataset, at its higher point."""
+    """Write the name of each dataset beside its highest point."""
     top = points.loc[points.groupby("dataset")["difference"].idxmax()].sort_values("avg_degree", ascending=False)
     anchors = list(zip(top["avg_degree"], top["difference"], strict=True))
     obstacles = list(zip(points["avg_degree"], points["difference"], strict=True))
-    fitted = [xy for line in ax.lines if line.get_gid() == "fit" for xy in line.get_xydata()]
+    fitted = [(x, y) for line in ax.lines if line.get_gid() == "fit" for x, y in np.asarray(line.get_xydata())]
     names = [figures.plain(name) for name in top["dataset"]]
     place_labels(ax, anchors, names, obstacles, fitted, fontsize=6, color=figures.INK)

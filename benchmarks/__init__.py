@@ -1,1 +1,1 @@
-"""Our layers beside their peers, in one process; and how far one machine goes."""
+"""Our layers and their peers, measured in one process, and how far one machine goes."""

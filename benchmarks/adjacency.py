@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn import Linear, Module, ReLU, Sequential
+from torch.nn import Linear, ReLU, Sequential
 from torch_geometric.nn import GCN2Conv, GINConv, PNAConv
 from torch_geometric.utils import degree
 
 from graphgym_lcat.nn import LCATGCN2Conv, LCATGINConv, LCATPNAConv
-from lcat_benchmarks.contenders import CONTENDERS, FLOOR, Contender
+from lcat_benchmarks.contenders import CONTENDERS, FLOOR, Build, Contender, Layer
 from lcat_benchmarks.graphs import BenchmarkGraph
+from lcat_benchmarks.result import Result
 
-#: (ours, the plain layer)
+#: (our layer, the plain layer)
 PAIRS = (("lcat PNA", "PyG PNAConv"), ("lcat GCNII", "PyG GCN2Conv"), ("lcat GIN", "PyG GINConv"))
 SCORE = "lcat"
 _AGGREGATORS, _SCALERS = ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"]
 
 
-def _pna(layer_class: type[Module]) -> Callable:
-    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Callable[[Tensor], Tensor]:
+def _pna(layer_class: Any) -> Build:
+    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Layer:
         width = heads * channels
         histogram = torch.bincount(degree(graph.edge_index[1], graph.num_nodes, dtype=torch.long))
         layer = layer_class(width, width, _AGGREGATORS, _SCALERS, histogram, **_heads(layer_class, PNAConv, heads))
@@ -30,8 +30,8 @@ def _pna(layer_class: type[Module]) -> Callable:
     return build
 
 
-def _gcn2(layer_class: type[Module]) -> Callable:
-    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Callable[[Tensor], Tensor]:
+def _gcn2(layer_class: Any) -> Build:
+    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Layer:
         options = _heads(layer_class, GCN2Conv, heads) or {"cached": True}
         layer = layer_class(heads * channels, alpha=0.5, theta=1.0, layer=1, **options)
         return lambda x: layer(x, x.detach(), graph.edge_index)
@@ -39,8 +39,8 @@ def _gcn2(layer_class: type[Module]) -> Callable:
     return build
 
 
-def _gin(layer_class: type[Module]) -> Callable:
-    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Callable[[Tensor], Tensor]:
+def _gin(layer_class: Any) -> Build:
+    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Layer:
         width = heads * channels
         perceptron = Sequential(Linear(width, width), ReLU(), Linear(width, width))
         layer = layer_class(perceptron, **_heads(layer_class, GINConv, heads))
@@ -49,7 +49,7 @@ def _gin(layer_class: type[Module]) -> Callable:
     return build
 
 
-def _heads(layer_class: type[Module], plain: type[Module], heads: int) -> dict[str, int]:
+def _heads(layer_class: Any, plain: Any, heads: int) -> dict[str, Any]:
     return {} if layer_class is plain else {"heads": heads}
 
 
@@ -64,9 +64,9 @@ ADJACENCY_CONTENDERS = (
 )
 
 
-def ratio_table(result: dict[str, object]) -> str:
-    """Each of our layers as a multiple of the plain one plus one layer of L-CAT."""
-    settings: dict[tuple, dict[str, float]] = {}
+def ratio_table(result: Result) -> str:
+    """Return the time of each of our layers as a multiple of the plain one plus one layer of L-CAT."""
+    settings: dict[tuple[Any, ...], dict[str, float]] = {}
     for row in result["measurements"]:
         key = (row["graph"], row["heads"], row["channels"], row["threads"])
         settings.setdefault(key, {})[row["name"]] = min(row["seconds"])

@@ -1,9 +1,14 @@
-"""Pictures of the measurements."""
+"""Charts of the measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lcat_benchmarks.child import DONE, OUT_OF_MEMORY
+from lcat_benchmarks.result import Result, Row
+from lcat_core.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,14 +24,14 @@ COLORS = {
 }
 
 
-def layer_chart(result: dict[str, object]) -> Figure:
-    """Bars of time as multiples of the floor, one panel a graph and shape, for the largest number of threads."""
+def layer_chart(result: Result) -> Figure:
+    """Draw time as multiples of the floor, one panel per graph and shape, for the largest number of threads."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     rows = result["measurements"]
     threads = max(row["threads"] for row in rows)
-    panels: dict[tuple, list[dict]] = {}
+    panels: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if row["threads"] == threads:
             panels.setdefault((row["graph"], row["heads"], row["channels"]), []).append(row)
@@ -48,16 +53,15 @@ def layer_chart(result: dict[str, object]) -> Figure:
         ncols=len(families),
         frameon=False,
     )
-    plural = "s" if threads > 1 else ""
     figure.suptitle(
-        f"One layer, forward + backward, float32, {threads} thread{plural}: time as a multiple of a linear layer and one "
+        f"One layer, forward + backward, float32, {count(threads, 'thread')}: time as a multiple of a linear layer and one "
         "sparse product",
         fontsize=11,
     )
     return figure
 
 
-def _bars(axis: Axes, rows: list[dict], right: float) -> None:
+def _bars(axis: Axes, rows: list[Row], right: float) -> None:
     ratios = [row["times_floor"] for row in rows]
     axis.barh(range(len(rows)), ratios, color=[COLORS[row["family"]] for row in rows], height=0.72)
     axis.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
@@ -73,8 +77,8 @@ def _bars(axis: Axes, rows: list[dict], right: float) -> None:
         axis.text(max(ratio, 0.5) * 1.06, position, f"{times} ×  ({spent} ms)", va="center", fontsize=7, bbox=LABEL)
 
 
-def scale_chart(result: dict[str, object]) -> Figure:
-    """Seconds and peak memory of a training step over the number of edges, both axes logarithmic."""
+def scale_chart(result: Result) -> Figure:
+    """Draw seconds and peak memory of a training step against the number of edges, on logarithmic axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -83,15 +87,15 @@ def scale_chart(result: dict[str, object]) -> Figure:
     colors = {"lcat": COLORS["ours"], "PyG GATConv": COLORS["PyG"]}
     for name, color in colors.items():
         rows = [row for row in result["measurements"] if row["name"] == name]
-        done = [row for row in rows if row["outcome"] == "done"]
+        done = [row for row in rows if row["outcome"] == DONE]
         edges = [row["edges"] for row in done]
         time_axis.plot(edges, [row["seconds"] for row in done], "o-", color=color, label=name)
         memory_axis.plot(edges, [row["peak_bytes"] / 2**30 for row in done], "o-", color=color, label=name)
         for row in rows:
-            if row["outcome"] == "out of memory":
+            if row["outcome"] == OUT_OF_MEMORY:
                 memory_axis.plot(row["edges"], limit, "x", color=color, markersize=9)
                 memory_axis.annotate(
-                    "out of memory", (row["edges"], limit), (0, 6), textcoords="offset points", color=color, ha="center"
+                    OUT_OF_MEMORY, (row["edges"], limit), (0, 6), textcoords="offset points", color=color, ha="center"
                 )
     memory_axis.axhline(limit, color="#8a8a8a", linewidth=0.8, linestyle="--", label=f"limit: {limit:.3g} GiB")
     memory_axis.margins(y=0.12)
@@ -106,14 +110,14 @@ def scale_chart(result: dict[str, object]) -> Figure:
     s = result["settings"]
     figure.suptitle(
         f"One full-batch training step, {s['layers']} layers, {s['width']} wide, {s['heads']} heads, "
-        f"{s['threads']} thread{'s' if s['threads'] > 1 else ''}",
+        f"{count(s['threads'], 'thread')}",
         fontsize=11,
     )
     return figure
 
 
-def epoch_chart(result: dict[str, object]) -> Figure:
-    """Bars of milliseconds per epoch, ours beside stock GraphGym's, a group for each dataset."""
+def epoch_chart(result: Result) -> Figure:
+    """Draw milliseconds per epoch, ours beside stock GraphGym's, one group per dataset."""
     from matplotlib.figure import Figure
 
     rows = result["measurements"]
@@ -137,17 +141,16 @@ def epoch_chart(result: dict[str, object]) -> Figure:
     axis.set_xlabel("ms per epoch")
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, loc="upper right")
-    plural = "s" if threads > 1 else ""
     axis.set_title(
-        f"An epoch with 4 layers and 4 heads of 8: forward, backward, scores ({threads} thread{plural})",
+        f"An epoch with 4 layers and 4 heads of 8: forward, backward, scores ({count(threads, 'thread')})",
         loc="left",
         fontsize=10,
     )
     return figure
 
 
-def arxiv_chart(result: dict[str, object]) -> Figure:
-    """Seconds and peak memory of an epoch, a row of panels a number of heads."""
+def arxiv_chart(result: Result) -> Figure:
+    """Draw seconds and peak memory of an epoch, one row of panels per number of heads."""
     from matplotlib.figure import Figure
 
     rows = result["measurements"]
@@ -155,29 +158,47 @@ def arxiv_chart(result: dict[str, object]) -> Figure:
     names = list(dict.fromkeys(row["name"] for row in rows))
     figure = Figure(figsize=(10, 0.9 + len(heads) * (0.6 + 0.28 * len(names))), layout="constrained")
     axes = figure.subplots(len(heads), 2, squeeze=False, sharex="col", sharey="row")
-    for line, count in zip(axes, heads, strict=True):
-        own = [row for row in rows if row["heads"] == count]
+    for line, number in zip(axes, heads, strict=True):
+        own = [row for row in rows if row["heads"] == number]
         for axis, title, value in (
             (line[0], "seconds per epoch", lambda row: min(row["seconds"])),
             (line[1], "peak memory of the process, GiB", lambda row: row["peak_bytes"] / 2**30),
         ):
             _arxiv_bars(axis, own, value)
-            axis.set_title(f"{title}, {count} head{'s' if count > 1 else ''}", fontsize=10, loc="left")
-    s, done = result["settings"], next((row for row in rows if row["outcome"] == "done"), None)
+            axis.set_title(f"{title}, {count(number, 'head')}", fontsize=10, loc="left")
+    s, done = result["settings"], next((row for row in rows if row["outcome"] == DONE), None)
     size = "" if done is None else f", {done['nodes']:,} nodes, {done['edges']:,} edges"
-    plural = "s" if s["threads"] > 1 else ""
-    figure.suptitle(f"An epoch of the ogbn-arxiv network{size}, {s['threads']} thread{plural}", fontsize=11)
+    figure.suptitle(f"An epoch of the ogbn-arxiv network{size}, {count(s['threads'], 'thread')}", fontsize=11)
     return figure
 
 
-def _arxiv_bars(axis: Axes, rows: list[dict], value: Callable[[dict], float]) -> None:
-    values = [value(row) if row["outcome"] == "done" else 0 for row in rows]
+def _arxiv_bars(axis: Axes, rows: list[Row], value: Callable[[Row], float]) -> None:
+    values = [value(row) if row["outcome"] == DONE else 0 for row in rows]
     axis.barh(range(len(rows)), values, color=[COLORS[row["family"]] for row in rows], height=0.72)
     axis.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
     if not axis.yaxis_inverted():
         axis.invert_yaxis()
     axis.margins(x=0.15)
     axis.spines[["top", "right"]].set_visible(False)
-    for position, (row, number) in enumerate(zip(rows, values, strict=True)):
-        text = f" {number:.2f}" if row["outcome"] == "done" else f" {row['outcome']}"
-        axis.text(number, position, text, va="center", fontsize=7)
+    for position, (row, size) in enumerate(zip(rows, values, strict=True)):
+        text = f" {size:.2f}" if row["outcome"] == DONE else f" {row['outcome']}"
+        axis.text(size, position, text, va="center", fontsize=7)
+
+
+#: Chart by the kind of result.
+CHARTS: dict[str, Callable[[Result], Figure]] = {
+    "layers": layer_chart,
+    "adjacency": layer_chart,
+    "scale": scale_chart,
+    "epochs": epoch_chart,
+    "arxiv": arxiv_chart,
+}
+
+
+def save_chart(result: Result, folder: Path) -> list[Path]:
+    """Write the chart of a result as PNG and SVG; return the files."""
+    figure = CHARTS[result["kind"]](result)
+    paths = [folder / f"{result['kind']}.{suffix}" for suffix in ("png", "svg")]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+    return paths

@@ -1,4 +1,4 @@
-"""Who is compared: our layers, PyG's, DGL's if it is installed, and the floor."""
+"""What is compared: our layers, PyG's, DGL's if it is installed, and the floor."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import importlib.util
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import Linear, Module
+from torch.nn import Linear
 from torch_geometric.nn import GATConv, GATv2Conv, GCNConv
 
 from graphgym_lcat.nn import CATConv, LCATConv
@@ -17,26 +18,30 @@ from lcat_benchmarks.graphs import BenchmarkGraph
 
 FLOOR = "floor"
 
+Layer = Callable[[Tensor], Tensor]
+#: Takes the graph, heads and channels.
+Build = Callable[[BenchmarkGraph, int, int], Layer]
+
 
 @dataclass(frozen=True)
 class Contender:
-    """A layer from ``heads × channels`` columns to as many; ``build`` gets the graph, and returns a function of features."""
+    """A layer from ``heads × channels`` columns to as many; ``build`` returns it as a function of the features."""
 
     name: str
     family: str
-    build: Callable[[BenchmarkGraph, int, int], Callable[[Tensor], Tensor]]
+    build: Build
 
 
 class _Product(torch.autograd.Function):
-    """``A @ x`` with both ``A`` and its transpose at hand, which is what a GCN costs at least."""
+    """``A @ x`` with both ``A`` and its transpose given: the least that a GCN costs."""
 
     @staticmethod
-    def forward(ctx, matrix: Tensor, transpose: Tensor, x: Tensor) -> Tensor:
+    def forward(ctx: Any, matrix: Tensor, transpose: Tensor, x: Tensor) -> Tensor:
         ctx.transpose = transpose
         return matrix @ x
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:
         return None, None, ctx.transpose @ grad
 
 
@@ -51,15 +56,15 @@ def _csr(rows: Tensor, cols: Tensor, num_nodes: int) -> Tensor:
         )
 
 
-def _floor(graph: BenchmarkGraph, heads: int, channels: int) -> Callable[[Tensor], Tensor]:
+def _floor(graph: BenchmarkGraph, heads: int, channels: int) -> Layer:
     src, dst = graph.edge_index
     matrix, transpose = _csr(dst, src, graph.num_nodes), _csr(src, dst, graph.num_nodes)
     linear = Linear(heads * channels, heads * channels)
     return lambda x: _Product.apply(matrix, transpose, linear(x))
 
 
-def _ours(**options) -> Callable:
-    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Callable[[Tensor], Tensor]:
+def _ours(**options: Any) -> Build:
+    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Layer:
         layer = (CATConv if "cat" in options else LCATConv)(
             heads * channels, channels, heads, **{k: v for k, v in options.items() if k != "cat"}
         )
@@ -68,8 +73,8 @@ def _ours(**options) -> Callable:
     return build
 
 
-def _pyg(layer_class: type[Module], **options) -> Callable:
-    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Callable[[Tensor], Tensor]:
+def _pyg(layer_class: Any, **options: Any) -> Build:
+    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Layer:
         if layer_class is GCNConv:
             layer = GCNConv(heads * channels, heads * channels, cached=True)
         else:
@@ -79,8 +84,8 @@ def _pyg(layer_class: type[Module], **options) -> Callable:
     return build
 
 
-def _dgl(name: str) -> Callable:
-    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Callable[[Tensor], Tensor]:
+def _dgl(name: str) -> Build:
+    def build(graph: BenchmarkGraph, heads: int, channels: int) -> Layer:
         import dgl
 
         dgl_graph = dgl.add_self_loop(dgl.graph(tuple(graph.edge_index), num_nodes=graph.num_nodes))
@@ -112,7 +117,7 @@ DGL_CONTENDERS = tuple(Contender(f"DGL {name}", "DGL", _dgl(name)) for name in (
 
 
 def available() -> Iterator[Contender]:
-    """All that can run here."""
+    """Return all contenders that can run here."""
     yield from CONTENDERS
     if importlib.util.find_spec("dgl") is not None:
         yield from DGL_CONTENDERS

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from lcat_benchmarks.child import measure_in_child
-from lcat_benchmarks.measure import machine
+from lcat_benchmarks.result import Keep, Progress, Result, Row, ignore, new_result
 
-SCHEMA = 1
 DATASETS = ("Cora", "AmazonPhoto", "AmazonComputers", "CoauthorPhysics")
 FLOWS = ("ours", "stock")
 LABELS = {"ours": "lcat run, L-CAT", "stock": "GraphGym, GATConv"}
@@ -21,32 +20,29 @@ def measure_epochs(
     epochs: int,
     threads: Sequence[int],
     rounds: int,
-    progress: Callable[[str], None] = lambda text: None,
-    keep: Callable[[dict[str, object]], None] = lambda result: None,
-) -> dict[str, object]:
-    """Each flow on each dataset in processes of its own, in turns, ``rounds`` times; the median epoch of the fastest.
-
-    ``keep`` gets what has been measured after every dataset.
-    """
-    settings = {"epochs": epochs, "rounds": rounds, "warm_up": WARM_UP}
-    rows: list[dict[str, object]] = []
-    result = {"schema": SCHEMA, "kind": "epochs", "machine": machine(), "settings": settings, "measurements": rows}
+    progress: Progress = ignore,
+    keep: Keep = ignore,
+) -> Result:
+    """Train with each flow on each dataset, in turns and in separate processes; keep the median epoch of the fastest."""
+    result = new_result("epochs", {"epochs": epochs, "rounds": rounds, "warm_up": WARM_UP})
+    rows: list[Row] = result["measurements"]
     for dataset in datasets:
-        for count in threads:
+        for number in threads:
             seconds: dict[str, list[list[float]]] = {flow: [] for flow in FLOWS}
             for _ in range(rounds):
                 for flow in FLOWS:
-                    seconds[flow].append(_train(flow, dataset, epochs, count))
+                    seconds[flow].append(_train(flow, dataset, epochs, number))
                     progress(f"{dataset}, {LABELS[flow]}")
             best = {flow: min(statistics.median(part) for part in seconds[flow]) for flow in FLOWS}
             for flow in FLOWS:
-                row = {"dataset": dataset, "threads": count, "flow": flow, "name": LABELS[flow], "seconds": best[flow]}
+                row = {"dataset": dataset, "threads": number, "flow": flow, "name": LABELS[flow], "seconds": best[flow]}
                 rows.append(row | {"times_ours": best[flow] / best["ours"], "epochs": seconds[flow]})
             keep(result)
     return result
 
 
-def number_of_steps(datasets: Sequence, threads: Sequence, rounds: int) -> int:
+def number_of_steps(datasets: Sequence[str], threads: Sequence[int], rounds: int) -> int:
+    """Return how often ``progress`` is called."""
     return len(datasets) * len(threads) * rounds * len(FLOWS)
 
 
@@ -55,7 +51,8 @@ def _train(flow: str, dataset: str, epochs: int, threads: int) -> list[float]:
     return measure_in_child(f"{LABELS[flow]} on {dataset}", "one_training", options)[WARM_UP:]
 
 
-def text_table(result: dict[str, object]) -> str:
+def text_table(result: Result) -> str:
+    """Return one line per dataset, number of threads and flow."""
     lines = [f"{'dataset':<18}{'threads':>8}  {'training':<20}{'ms per epoch':>14}{'× ours':>9}"]
     for row in result["measurements"]:
         start = f"{row['dataset']:<18}{row['threads']:>8}  {row['name']:<20}"

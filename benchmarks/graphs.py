@@ -1,4 +1,4 @@
-"""The graphs that layers are measured on: a real one, and generated ones of known sizes."""
+"""The graphs that layers are measured on: real ones, or generated ones of the same sizes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 
 from graphgym_lcat.data import datasets, registry
 from graphgym_lcat.data.ogb import OgbSpec
+from lcat_core.datasets import SIZES as PUBLISHED
 
 
 @dataclass(frozen=True)
@@ -23,22 +24,29 @@ class BenchmarkGraph:
 
 @dataclass(frozen=True)
 class Size:
+    """The dataset that a graph stands for, and the size of the graph."""
+
     dataset: str
     num_nodes: int
     num_edges: int
 
+    @classmethod
+    def published(cls, dataset: str) -> Size:
+        return cls(dataset, PUBLISHED[dataset].nodes, PUBLISHED[dataset].edges)
+
 
 SIZES = {
-    "cora": Size("Cora", 2_708, 10_556),
-    "amazon": Size("AmazonComputers", 13_752, 491_722),
-    "arxiv": Size("ogbn-arxiv", 169_343, 2_315_598),
+    "cora": Size.published("Cora"),
+    "amazon": Size.published("AmazonComputers"),
+    # OGB counts the citations; training uses both directions.
+    "arxiv": Size("ogbn-arxiv", PUBLISHED["ogbn-arxiv"].nodes, 2_315_598),
 }
 # Spread of the logarithm of degrees; 1.1 is that of co-purchase and citation graphs.
 DEGREE_SPREAD = 1.1
 
 
 def load_graph(name: str) -> BenchmarkGraph:
-    """The real graph if its files are at hand (nothing is downloaded), else a generated one of its size."""
+    """Return the real graph if its files are present (nothing is downloaded), else a generated one of its size."""
     size = SIZES[name]
     spec, folder = datasets.FILED.get(size.dataset), registry.data_directory()
     is_real = not (isinstance(spec, OgbSpec) and spec.is_synthetic(folder))
@@ -50,7 +58,7 @@ def load_graph(name: str) -> BenchmarkGraph:
 
 
 def skewed_graph(num_nodes: int, num_edges: int, seed: int = 0) -> Tensor:
-    """A random undirected graph whose degrees are skewed, both directions of each edge; sorted by source."""
+    """Return a random undirected graph with skewed degrees: both directions of each edge, sorted by source."""
     generator = torch.Generator().manual_seed(seed)
     weights = (torch.randn(num_nodes, generator=generator) * DEGREE_SPREAD).exp().double()
     cumulative = weights.cumsum(0) / weights.sum()

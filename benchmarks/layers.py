@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import torch
 
 from lcat_benchmarks.contenders import FLOOR, Contender, available
 from lcat_benchmarks.graphs import BenchmarkGraph, load_graph
-from lcat_benchmarks.measure import interleaved_seconds, machine, peak_bytes
+from lcat_benchmarks.measure import interleaved_seconds, peak_bytes
+from lcat_benchmarks.result import Keep, Progress, Result, Row, ignore, new_result
+from lcat_core.text import count
 
-SCHEMA = 1
+_SETTING = ("graph", "origin", "nodes", "edges", "heads", "channels", "threads")
 
 
 def measure_layers(
@@ -20,35 +23,37 @@ def measure_layers(
     threads: Sequence[int],
     repeats: int,
     budget: float,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Progress = ignore,
     contenders: Sequence[Contender] | None = None,
     kind: str = "layers",
-    keep: Callable[[dict[str, object]], None] = lambda result: None,
-) -> dict[str, object]:
-    """Measures every contender (all, by default) on every graph, shape (heads, channels) and number of threads.
-
-    ``progress`` is told what is being done after every step; there are ``number_of_steps`` of them. ``keep`` gets what has been
-    measured after every setting: a full comparison takes long.
-    """
+    keep: Keep = ignore,
+) -> Result:
+    """Measure every contender (by default all) on every graph, shape (heads, channels) and number of threads."""
     before = torch.get_num_threads()
     contenders = list(available()) if contenders is None else contenders
-    settings = {"repeats": repeats, "budget_seconds": budget}
-    rows: list[dict[str, object]] = []
-    result = {"schema": SCHEMA, "kind": kind, "machine": machine(), "settings": settings, "measurements": rows}
+    result = new_result(kind, {"repeats": repeats, "budget_seconds": budget})
     try:
         for name in graphs:
             graph = load_graph(name)
             for heads, channels in shapes:
-                for count in threads:
-                    torch.set_num_threads(count)
-                    rows += _measure(contenders, graph, heads, channels, count, repeats, budget, progress)
+                for number in threads:
+                    torch.set_num_threads(number)
+                    rows = _measure(contenders, graph, heads, channels, number, repeats, budget, progress)
+                    result["measurements"] += rows
                     keep(result)
     finally:
         torch.set_num_threads(before)
     return result
 
 
-def number_of_steps(graphs: Sequence, shapes: Sequence, threads: Sequence, repeats: int, contenders: Sequence) -> int:
+def number_of_steps(
+    graphs: Sequence[str],
+    shapes: Sequence[tuple[int, int]],
+    threads: Sequence[int],
+    repeats: int,
+    contenders: Sequence[Contender],
+) -> int:
+    """Return how often ``progress`` is called."""
     return len(graphs) * len(shapes) * len(threads) * len(contenders) * (repeats + 1)
 
 
@@ -60,13 +65,13 @@ def _measure(
     threads: int,
     repeats: int,
     budget: float,
-    progress: Callable[[str], None],
-) -> list[dict[str, object]]:
-    where = f"{graph.name} {heads}×{channels}, {threads} thread{'s' if threads > 1 else ''}"
+    progress: Progress,
+) -> list[Row]:
+    where = f"{graph.name} {heads}×{channels}, {count(threads, 'thread')}"
     steps, peaks = {}, {}
     for contender in contenders:
         step = _step(contender, graph, heads, channels)
-        step()  # layouts, caches and thread pools are made by the first one
+        step()  # the first one builds layouts, caches and thread pools
         gc.collect()
         peaks[contender.name] = peak_bytes(step)
         steps[contender.name] = step
@@ -104,19 +109,15 @@ def _step(contender: Contender, graph: BenchmarkGraph, heads: int, channels: int
     return step
 
 
-def text_table(result: dict[str, object]) -> str:
-    """Milliseconds, multiples of the floor and memory, a block for each setting."""
-    blocks: dict[tuple, list[dict]] = {}
-    for row in result["measurements"]:
-        key = tuple(row[k] for k in ("graph", "origin", "nodes", "edges", "heads", "channels", "threads"))
-        blocks.setdefault(key, []).append(row)
+def text_table(result: Result) -> str:
+    """Return milliseconds, multiples of the floor and memory, one block per setting."""
     lines = []
-    for (name, origin, nodes, edges, heads, channels, threads), rows in blocks.items():
-        width = heads * channels
+    for setting, rows in groupby(result["measurements"], key=lambda row: tuple(row[name] for name in _SETTING)):
+        name, origin, nodes, edges, heads, channels, threads = setting
         lines += [
             "",
-            f"{name} ({origin}): {nodes:,} nodes, {edges:,} edges; {width} → {heads} heads of {channels}; "
-            f"{threads} thread{'s' if threads > 1 else ''}",
+            f"{name} ({origin}): {nodes:,} nodes, {edges:,} edges; {heads * channels} → {heads} heads of {channels}; "
+            f"{count(threads, 'thread')}",
             f"  {'layer':<30}{'ms':>10}{'× floor':>10}{'MiB':>10}",
         ]
         for row in rows:

@@ -1,4 +1,4 @@
-"""Time and peak memory of a step, and on which machine."""
+"""Time and peak memory of a step, and the machine that it was measured on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIN_REPEATS = 3
 def interleaved_seconds(
     steps: Mapping[str, Callable[[], None]], repeats: int, budget: float, after_each: Callable[[], None]
 ) -> dict[str, list[float]]:
-    """Seconds of each step, taken in turns, so that a busy moment of the machine hits all alike.
+    """Time each step, in turns, so that a busy moment of the machine affects all of them.
 
     A step that has used up ``budget`` seconds is not repeated beyond ``MIN_REPEATS``.
     """
@@ -35,10 +35,10 @@ def interleaved_seconds(
 
 
 def peak_bytes(step: Callable[[], None]) -> int | None:
-    """By how much the process grows while ``step`` runs; None where the system cannot say."""
+    """Return how much the process grows while ``step`` runs; None where the system cannot tell."""
     if platform.system() != "Linux":
         return None
-    # What was freed but kept by the allocator would hide what the step takes.
+    # Memory that was freed but kept by the allocator would hide what the step takes.
     ctypes.CDLL(None).malloc_trim(0)
     try:
         Path("/proc/self/clear_refs").write_text("5")
@@ -57,7 +57,7 @@ def _status(field: str) -> int:
 
 
 def machine() -> dict[str, object]:
-    """What the numbers depend on."""
+    """Return what the numbers depend on."""
     from graphgym_lcat.kernels.dispatch import describe_backend
 
     model = platform.processor() or platform.machine()

@@ -1,8 +1,8 @@
-"""A few epochs of one training in a process of its own; prints the seconds of each as one line of JSON.
+"""A few epochs of one training run in its own process; prints the seconds of each as one line of JSON.
 
 Started by :mod:`lcat_benchmarks.epochs`. ``ours`` is the loop of ``lcat run``; ``stock`` is GraphGym's: its network with PyG's
-``GATConv`` of as many heads, its Lightning loop, and a validation after every epoch, as its users have it. Both read the same
-graph and the same split.
+``GATConv`` of as many heads, its Lightning loop, and a validation after every epoch, as its users run it. Both read the
+same graph and the same split.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import register_layer
 from torch_geometric.nn import GATConv
 
-from graphgym_lcat.gym.settings import Settings, apply_settings, check_settings, read_settings
+from graphgym_lcat.gym.settings import apply_settings, check_settings, read_settings
+from lcat_core.settings import Settings
 
 HEADS = 4
-# What GraphGym's own network calls by other names, or does in another way.
+# What GraphGym's own network calls by other names, or does differently.
 STOCK = {
     "model.type": "gnn",
     "gnn.layer_type": "stock_gat",
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, required=True)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    settings = read_settings(str(files("lcat_configs") / "real.yaml"))
+    settings = read_settings(Path(str(files("lcat_configs") / "real.yaml")))
     settings |= {"dataset.name": args.dataset, "optim.max_epoch": args.epochs, "lcat.heads": HEADS}
     with tempfile.TemporaryDirectory(prefix="lcat-benchmark-") as scratch:
         seconds = (
@@ -55,13 +56,16 @@ def main() -> None:
 
 
 def our_epochs(settings: Settings, folder: Path) -> list[float]:
-    from graphgym_lcat.gym.training import Training
+    from graphgym_lcat.gym.build import build_loop
+    from graphgym_lcat.gym.history import History
 
-    apply_settings(check_settings(settings))
-    training = Training(folder, settings)
-    training.start(None)
+    training = build_loop(check_settings(settings))
+    history = History(folder, training)
+    history.start()
     times = [time.perf_counter()]
-    times += [time.perf_counter() for _ in training.epochs()]
+    for epoch in training.epochs():
+        history.add(epoch)
+        times.append(time.perf_counter())
     return _differences(times)
 
 

@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from lcat_benchmarks.child import DONE, measure_in_child, memory_limit_text, memory_options
+from lcat_benchmarks.result import Keep, Progress, Result, Row, ignore, new_result
 
-from lcat_benchmarks.child import measure_in_child
-from lcat_benchmarks.measure import machine
-
-SCHEMA = 1
 LARGEST = 120_000_000
 EDGES = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 60_000_000, LARGEST)
 EDGES_PER_NODE = 50
 DEPTH, WIDTH, HEADS = 3, 128, 4
 LAYERS = ("lcat", "PyG GATConv")
-SMALL = 3_000_000  # below which a step is repeated
+SMALL = 3_000_000  # a step on a smaller graph is repeated
 
 
 def measure_scale(
-    max_edges: int,
-    memory_gib: float,
-    threads: int,
-    progress: Callable[[str], None] = lambda text: None,
-    keep: Callable[[dict[str, object]], None] = lambda result: None,
-) -> dict[str, object]:
-    """A step of every layer at every size up to ``max_edges``; a layer that is out of memory is not tried further.
-
-    ``keep`` gets what has been measured after every step.
-    """
+    max_edges: int, memory_gib: float, threads: int, progress: Progress = ignore, keep: Keep = ignore
+) -> Result:
+    """Measure a step of every layer at every size up to ``max_edges``; a layer that runs out of memory stops there."""
     settings = {"layers": DEPTH, "width": WIDTH, "heads": HEADS, "memory_gib": memory_gib, "threads": threads}
-    rows: list[dict[str, object]] = []
-    result = {"schema": SCHEMA, "kind": "scale", "machine": machine(), "settings": settings, "measurements": rows}
+    result = new_result("scale", settings)
     for layer in LAYERS:
-        for edges in (count for count in EDGES if count <= max_edges):
+        for edges in (size for size in EDGES if size <= max_edges):
             progress(f"{layer}, {edges:,} edges")
             row = _run_step(layer, edges, memory_gib, threads)
-            rows.append({"name": layer, "edges": edges, "nodes": edges // EDGES_PER_NODE, **row})
+            result["measurements"].append({"name": layer, "edges": edges, "nodes": edges // EDGES_PER_NODE, **row})
             keep(result)
-            if row["outcome"] != "done":
+            if row["outcome"] != DONE:
                 break
     return result
 
 
-def _run_step(layer: str, edges: int, memory_gib: float, threads: int) -> dict[str, object]:
+def _run_step(layer: str, edges: int, memory_gib: float, threads: int) -> Row:
     sizes = {
         "layer": layer,
         "nodes": edges // EDGES_PER_NODE,
@@ -49,19 +38,19 @@ def _run_step(layer: str, edges: int, memory_gib: float, threads: int) -> dict[s
         "depth": DEPTH,
         "width": WIDTH,
         "heads": HEADS,
-        "threads": threads,
         "steps": 3 if edges <= SMALL else 1,
-        "memory-bytes": int(memory_gib * 2**30),
+        **memory_options(memory_gib, threads),
     }
     return measure_in_child(f"{layer} with {edges:,} edges", "training_step", sizes)
 
 
-def text_table(result: dict[str, object]) -> str:
+def text_table(result: Result) -> str:
+    """Return one line per layer and size."""
     lines = [f"{'layer':<14}{'edges':>14}{'nodes':>12}{'s per step':>12}{'peak GiB':>10}"]
     for row in result["measurements"]:
         start = f"{row['name']:<14}{row['edges']:>14,}{row['nodes']:>12,}"
-        if row["outcome"] == "done":
+        if row["outcome"] == DONE:
             lines.append(f"{start}{row['seconds']:>12.3f}{row['peak_bytes'] / 2**30:>10.2f}")
         else:
-            lines.append(f"{start}  {row['outcome']} (limit {result['settings']['memory_gib']:.3g} GiB)")
+            lines.append(start + memory_limit_text(row["outcome"], result["settings"]["memory_gib"]))
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The main of a PyG GraphGym project, as its template has it, with the import of this plugin added."""
+"""The main script of a PyG GraphGym project, from its template, with the import of this plugin added."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
     python benchmarks/sweep_throughput.py [--degrees 2 16 64] [--seeds 1]
 
-Both train the same settings with the same layers on the same number of cores, one thread a process. The second flow is
-that of GraphGym's ``run_batch.sh``: ``python main.py --cfg FILE`` with PyG's Lightning loop, so many at a time. Wall
-time from the command to the last result, imports included.
+Both train the same settings with the same layers on the same number of cores, one thread per process. The second flow
+is that of GraphGym's ``run_batch.sh``: ``python main.py --cfg FILE`` with PyG's Lightning loop, one process per core. Wall
+time is measured from the command to the last result, imports included.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STOCK_MAIN = Path(__file__).with_name("sweep_stock_main.py")
 
 
 def sweep(folder: Path, degrees: list[int], seeds: int, cores: int) -> tuple[int, float]:
-    """Runs made and seconds taken by `lcat sweep demo`."""
+    """Return how many runs `lcat sweep demo` executed, and how many seconds it took."""
     only = [f"dataset.label=degree {degree}" for degree in degrees]
     command = [sys.executable, "-m", "lcat_run.cli", "sweep", "demo", "out_dir", str(folder), "seeds", str(seeds)]
     command += ["-j", str(cores), "--threads", "1", "--only", ",".join(only)]
@@ -36,7 +36,7 @@ def sweep(folder: Path, degrees: list[int], seeds: int, cores: int) -> tuple[int
 
 
 def stock_configs(results: Path, folder: Path) -> list[Path]:
-    """The same settings as files that a stock main reads: it knows no `run_dir` before it has set one."""
+    """Write the same settings as files that a stock main reads; it has no `run_dir` before it sets one."""
     folder.mkdir()
     configs = []
     for path in sorted(results.glob("demo/runs/*/config.yaml")):
@@ -48,7 +48,7 @@ def stock_configs(results: Path, folder: Path) -> list[Path]:
 
 
 def one_process_per_run(configs: list[Path], folder: Path, cores: int) -> float:
-    """Seconds that GraphGym's flow takes for the same runs."""
+    """Return the seconds that GraphGym's flow takes for the same runs."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
 
     def train(config: Path) -> None:

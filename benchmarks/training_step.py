@@ -1,14 +1,10 @@
-"""One training step on a random undirected graph, in a process of its own with a limit of memory; prints one line of JSON.
-
-Started by :mod:`lcat_benchmarks.scale`; a limit that is reached ends this process, not the machine.
-"""
+"""One training step on a random undirected graph, in a process with limited memory; started by :mod:`lcat_benchmarks.scale`."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import resource
 import time
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -18,10 +14,12 @@ from torch_geometric.nn import GATConv
 
 from graphgym_lcat.kernels import Graph
 from graphgym_lcat.nn import LCATConv
+from lcat_benchmarks.child import DONE, measure_with_limit, peak_bytes_of_process
+from lcat_benchmarks.result import Row
+from lcat_core.datasets import SIZES
 
-LAYERS = {"lcat": LCATConv, "PyG GATConv": GATConv}
-CLASSES = 47  # of ogbn-products, as are its 100 features
-FEATURES = 100
+LAYERS: dict[str, Any] = {"lcat": LCATConv, "PyG GATConv": GATConv}
+FEATURES, CLASSES = SIZES["ogbn-products"].features, SIZES["ogbn-products"].classes
 
 
 class Network(Module):
@@ -40,28 +38,18 @@ class Network(Module):
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--layer", choices=LAYERS, required=True)
-    for name in ("nodes", "edges", "depth", "width", "heads", "threads", "steps"):
+    for name in ("nodes", "edges", "depth", "width", "heads", "steps"):
         parser.add_argument(f"--{name}", type=int, required=True)
-    parser.add_argument("--memory-bytes", type=int, required=True)
-    args = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_DATA, (args.memory_bytes, args.memory_bytes))
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
-    try:
-        result = measure(args)
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "memory" not in str(error):
-            raise
-        result = {"outcome": "out of memory"}
-    print(json.dumps(result))
+    measure_with_limit(parser, measure)
 
 
-def measure(args: argparse.Namespace) -> dict[str, object]:
+def measure(args: argparse.Namespace) -> Row:
+    """Time the steps of one layer, and record the memory of the process."""
     half = torch.randint(args.nodes, (2, args.edges // 2))
     edge_index = torch.cat([half, half.flip(0)], dim=1)
     del half
     start = time.perf_counter()
-    graph = edge_index
+    graph: Tensor | Graph = edge_index
     if args.layer == "lcat":
         graph = Graph.from_edge_index(edge_index, args.nodes)
         _ = graph.compact
@@ -77,8 +65,12 @@ def measure(args: argparse.Namespace) -> dict[str, object]:
         F.cross_entropy(network(x, graph), labels).backward()
         optimizer.step()
         seconds.append(time.perf_counter() - start)
-    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"outcome": "done", "seconds": min(seconds), "layout_seconds": layout_seconds, "peak_bytes": peak}
+    return {
+        "outcome": DONE,
+        "seconds": min(seconds),
+        "layout_seconds": layout_seconds,
+        "peak_bytes": peak_bytes_of_process(),
+    }
 
 
 if __name__ == "__main__":

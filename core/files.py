@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,10 +31,8 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
             os.fsync(file.fileno())
         os.replace(partial, path)
     except OSError as error:
-        error.filename, error.filename2 = (
-            str(path),
-            None,
-        )  # a full disk reports no name, other errors that of the partial file
+        # A full disk reports no name, other errors that of the partial file.
+        error.filename, error.filename2 = str(path), None
         raise
     finally:
         partial.unlink(missing_ok=True)
@@ -48,6 +48,27 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Any, indent: int | None = 2) -> None:
     """Write one JSON document atomically; NaN and infinities are refused, since JSON has none."""
     write_text(path, json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append one line in a single write, so that lines of several processes do not mix; a symbolic link is refused."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        os.write(descriptor, line.encode("utf-8", errors="backslashreplace") + b"\n")
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Wait until no other process holds the lock on this file, and hold it; a symbolic link is refused."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def read_bytes(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:

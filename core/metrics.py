@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,10 @@ class Metric:
     higher_is_better: bool = True
     percent: bool = True
 
+    def format(self, value: float) -> str:
+        """Write a value as messages do: in per cent with two decimals, or with four digits."""
+        return f"{100 * value:.2f}" if self.percent else f"{value:.4g}"
+
 
 #: Known metrics, the one that a table uses by default first.
 METRICS: dict[str, Metric] = {
@@ -32,9 +37,19 @@ METRICS: dict[str, Metric] = {
         Metric("rocauc", "ROC-AUC"),
         Metric("ap", "average precision"),
         Metric("f1", "F1"),
+        Metric("accuracy-SBM", "weighted accuracy"),
+        Metric("precision", "precision"),
+        Metric("recall", "recall"),
+        Metric("mrr", "MRR"),
+        Metric("hits@1", "Hits@1"),
+        Metric("hits@3", "Hits@3"),
+        Metric("hits@10", "Hits@10"),
+        Metric("r2", "R²", percent=False),
+        Metric("spearmanr", "Spearman's ρ", percent=False),
         Metric("mae", "MAE", higher_is_better=False, percent=False),
         Metric("mse", "MSE", higher_is_better=False, percent=False),
         Metric("rmse", "RMSE", higher_is_better=False, percent=False),
+        Metric("perplexity", "perplexity", higher_is_better=False, percent=False),
         Metric("loss", "loss", higher_is_better=False, percent=False),
     )
 }
@@ -46,6 +61,23 @@ def metric(name: str) -> Metric:
     """Return the row of a metric, with or without its split (``test.accuracy``); an unknown one is a fraction, higher is better."""
     short = name.rsplit(".", 1)[-1]
     return METRICS.get(short) or Metric(short, short)
+
+
+def recorded_metrics(result: Mapping[str, Any]) -> dict[str, Metric]:
+    """Return the rows that a ``result.json`` carries: those of metrics that a plugin has registered."""
+    rows = result.get("metrics")
+    if not isinstance(rows, dict):
+        return {}
+    return {
+        name: Metric(
+            name,
+            str(row.get("label", name)),
+            bool(row.get("higher_is_better", True)),
+            bool(row.get("percent", True)),
+        )
+        for name, row in rows.items()
+        if isinstance(row, dict) and name not in METRICS
+    }
 
 
 def default_metric(names: Iterable[str]) -> str | None:

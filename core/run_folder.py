@@ -281,6 +281,10 @@ class RunRecord:
     params: Mapping[str, Any]
     in_grid: bool = True
 
+    def settings(self, common: Mapping[str, Any]) -> dict[str, Any]:
+        """Return everything that the run sets; ``common`` is what all runs of its sweep share."""
+        return {**common, **self.params, "seed": self.seed}
+
     def line(self) -> dict[str, Any]:
         """Return the JSON object to write; ``in_grid`` only where it is false."""
         content = dict(vars(self))

@@ -1,4 +1,4 @@
-"""Fills the accuracy table of the README from docs/reproduction.csv and the paper's published means.
+"""Fill the accuracy table of the README from docs/reproduction.csv and the paper's published means.
 
 python docs/accuracy_table.py
 """
@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from lcat_analysis.models import model_order, written
 from lcat_analysis.published import published_degrees, published_results
+from lcat_analysis.table_order import model_order
+from lcat_core.models import display_name
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
 
 def accuracy_table(runs: pd.DataFrame) -> str:
-    """Models by datasets, in Markdown: our mean ± sd over seeds and splits (number of runs), below it the paper's mean.
+    """Return models × datasets in Markdown: our mean ± sd over seeds and splits (number of runs), and the paper's mean below.
 
-    Of a dataset, only the splits that all models have been run on count: columns then compare models, not splits.
+    Only splits on which all models of a dataset were run count, so that a column compares models, not splits.
     """
     runs = runs.groupby("dataset", group_keys=False)[list(runs.columns)].apply(_on_common_splits)
     published = published_results().query("experiment == 'real'").set_index(["name", "dataset"])["mean"]
@@ -28,7 +29,7 @@ def accuracy_table(runs: pd.DataFrame) -> str:
     lines = [["model", *datasets], [":---", *["---:"] * len(datasets)]]
     for model in model_order(runs["model"].unique()):
         cells = (_cell(runs, published, model, dataset) for dataset in datasets)
-        lines.append([written(model), *cells])
+        lines.append([display_name(model), *cells])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -46,7 +47,7 @@ def _cell(runs: pd.DataFrame, published: pd.Series, model: str, dataset: str) ->
 
 
 def fill(readme: str, table: str) -> str:
-    """The README with this table between its two comments."""
+    """Return the README with this table between its two comments."""
     return readme[: readme.index(BEGIN) + len(BEGIN)] + f"\n{table}\n" + readme[readme.index(END) :]
 
 

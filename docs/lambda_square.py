@@ -1,9 +1,9 @@
-"""Draws docs/images/lambda_square.png: the square of λ1 and λ2, and how well each point of it separates two kinds of graph.
+"""Draw docs/images/lambda_square.png: the square of λ1 and λ2, and the accuracy at each of its points on two kinds of graph.
 
 python docs/lambda_square.py
 
-The graphs are the paper's contextual stochastic block model in small, the layer is its one-layer model (see synthetic.md); at every
-point of the square the layer's free parameter C is the best of a few.
+The graphs are small samples of the paper's contextual stochastic block model, and the layer is its one-layer model (see
+synthetic.md). At every point of the square, the layer's free parameter C is the best of twelve candidates.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from lcat_analysis import figures
 
 IMAGES = Path(__file__).parent / "images"
 NODES, SEED, SLOPE = 500, 0, 0.01
-POINTS = 13  # a side of the square
-CANDIDATES = np.linspace(0.1, 1.2, 12)  # of C
-STEPS = (1, 2, 4, 7, 12, 20, 35, 60, 100)  # of the training whose λ are drawn
+POINTS = 13  # per side of the square
+CANDIDATES = np.linspace(0.1, 1.2, 12)  # for C, in units of the distance between the means
+STEPS = (1, 2, 4, 7, 12, 20, 35, 60, 100)  # training steps after which λ is drawn
 REGIMES = {
-    "means close, little noise": {"q": 0.1, "mu_norm": 0.1},
-    "means far apart, much noise": {"q": 0.4, "mu_norm": 4.29},
+    "graph 1: CAT works, GAT fails": {"q": 0.1, "mu_norm": 0.1},
+    "graph 2: GAT works, CAT fails": {"q": 0.4, "mu_norm": 4.29},
 }
 
 
 def accuracy_over_square(q: float, mu_norm: float, points: int = POINTS) -> np.ndarray:
-    """Accuracy at λ1 (columns) and λ2 (rows), both from 0 to 1."""
+    """Return the accuracy at λ1 (columns) and λ2 (rows), both from 0 to 1."""
     graph = CSBM(NODES, q=q, mu_norm=mu_norm)
     adjacency = sample_adjacency(NODES, graph.p, q, SEED)
     z = sample_projection(graph, SEED).float()
@@ -42,18 +42,18 @@ def accuracy_over_square(q: float, mu_norm: float, points: int = POINTS) -> np.n
 
     def accuracy(lambda1: float, lambda2: float) -> float:
         score_input = convolve(z, sums, degrees, lambda2)
-        found = []
+        accuracies = []
         for m in CANDIDATES * mu_norm:
             mean = attend(score_input, z[:, None], adjacency, m, ansatz, lambda1)[:, 0]
-            found.append(((mean >= m / 2) == is_outer).double().mean().item())
-        return max(found)
+            accuracies.append(((mean >= m / 2) == is_outer).double().mean().item())
+        return max(accuracies)
 
     side = np.linspace(0, 1, points)
     return np.array([[accuracy(lambda1, lambda2) for lambda1 in side] for lambda2 in side])
 
 
 def learned_path(q: float, mu_norm: float) -> np.ndarray:
-    """(λ1, λ2) of L-CAT from the start of its training to the end."""
+    """Return (λ1, λ2) of L-CAT from the start to the end of its training."""
     settings = {"n": NODES, "q": q, "mu_norm": mu_norm, "seed": SEED, "slope": SLOPE, "logit_gain": 8.0}
     ends = [run_point("lcat", learned=True, steps=steps, **settings) for steps in STEPS]
     return np.array([(0.5, 0.5), *((end["lambda1"], end["lambda2"]) for end in ends)])
@@ -71,7 +71,7 @@ def draw_names(ax: Axes) -> None:
     ax.text(0.5, 0.57, "L-CAT starts here", ha="center")
     ax.text(0.5, 0.02, "attend more →", ha="center", fontsize=7, color=figures.GREY)
     ax.text(0.97, 0.48, "convolve first →", rotation=90, va="center", ha="right", fontsize=7, color=figures.GREY)
-    ax.set_title("what the layer is")
+    ax.set_title("one layer, two learned scalars")
 
 
 def draw_regime(ax: Axes, settings: dict[str, float]) -> AxesImage:

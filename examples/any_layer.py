@@ -1,4 +1,4 @@
-"""Attention for a layer that has none: the attention adjacency gives `edge_weight` to any PyG layer that takes it."""
+"""Attention for a layer without attention: the attention adjacency as `edge_weight` of any PyG layer that takes it."""
 
 import torch
 from torch_geometric.datasets import KarateClub
@@ -13,7 +13,7 @@ conv = GraphConv(data.num_features, 4)
 optimizer = torch.optim.Adam([*adjacency.parameters(), *conv.parameters()], lr=0.01)
 for _ in range(100):
     optimizer.zero_grad()
-    out = conv(data.x, *adjacency(data.x, data.edge_index))  # the one line: was conv(data.x, data.edge_index)
+    out = conv(data.x, *adjacency(data.x, data.edge_index))  # instead of conv(data.x, data.edge_index)
     loss = torch.nn.functional.cross_entropy(out[data.train_mask], data.y[data.train_mask])
     loss.backward()
     optimizer.step()

@@ -1,4 +1,4 @@
-"""`LCATConv` where `GATConv` stood: the layers learn whether to convolve or attend."""
+"""`LCATConv` instead of `GATConv`: the layers learn whether to convolve or attend."""
 
 import torch
 from torch_geometric.datasets import KarateClub

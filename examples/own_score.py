@@ -1,4 +1,4 @@
-"""A score of your own: any function α(u, v) of the projected features. Here the scaled dot product of transformers."""
+"""Your own score: any function α(u, v) of the projected features. Here it is the scaled dot product of transformers."""
 
 import torch
 from torch_geometric.datasets import KarateClub

@@ -1,4 +1,4 @@
-"""From a results folder to the numbers and figures of a paper, in Python: what `lcat table`, `compare`, `trend` and `plot` do.
+"""Turn a results folder into the numbers and figures of a paper, in Python, as `lcat table`, `compare`, `trend` and `plot` do.
 
 python examples/results_to_figures.py results/demo figures
 """
@@ -19,9 +19,9 @@ from lcat_analysis.trend import trend, trend_figure
 
 results = load(sys.argv[1])
 folder = Path(sys.argv[2])
-print(f"{len(results.runs)} runs; not finished: {len(results.problems)}")
+print(f"finished runs: {len(results.runs)}; runs without a usable result: {len(results.problems)}")
 
-selection = select(results)  # by validation; the test set selects nothing
+selection = select(results)  # by validation; never by the test set
 comparisons = compare(selection, results.grid["compare"])
 print(render(performance_table(selection, comparisons), "markdown"))
 
@@ -32,5 +32,5 @@ save(trend_figure(trend(comparisons, selection)), folder, "trend", formats=("pdf
 save(curves_figure(selection), folder, "curves", formats=("pdf",))
 save(distribution_figure(selection), folder, "lambdas", formats=("pdf",))
 
-# `results.runs` is a plain pandas table, a row a run, for all that is not here.
+# `results.runs` is a plain pandas table with one row per run, for everything else.
 print(results.runs.groupby("model")["test.accuracy"].mean().round(3).to_string())

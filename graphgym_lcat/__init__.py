@@ -1,6 +1,6 @@
 """L-CAT for PyTorch Geometric and GraphGym: layers that learn whether to convolve or attend.
 
-Importing the package registers its layers, configuration and training loop with GraphGym. The layers themselves are plain PyG
+Importing this package registers its layers, configuration keys and training loop with GraphGym. The layers themselves are plain PyG
 modules in :mod:`graphgym_lcat.nn`.
 """
 

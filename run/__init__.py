@@ -1,1 +1,1 @@
-"""The `lcat` command and the sweeps. Imports torch only inside the commands that train."""
+"""The ``lcat`` command and the sweeps. Imports torch only inside the commands that train."""

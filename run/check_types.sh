@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Checks the types of all packages with mypy, under the names that they are installed with. Arguments go to mypy:
+# Check the types of all packages with mypy, under their installed names. Arguments go to mypy:
 #   bash run/check_types.sh -p lcat_core
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 cd "$root"
-# mypy does not follow the import hooks of an editable installation, so it gets the packages as links.
+# mypy does not follow the import hooks of an editable installation, so it gets the packages as symbolic links.
 mkdir -p build/packages
 for pair in graphgym_lcat:graphgym_lcat core:lcat_core run:lcat_run analysis:lcat_analysis benchmarks:lcat_benchmarks \
     configs:lcat_configs grids:lcat_grids; do

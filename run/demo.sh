@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv, installs the pinned versions and this package, sweeps grids/demo.yaml (generated graphs of six degrees, eight
-# models, five seeds; no download), prints the table and says where the report is.
+# Sweep grids/demo.yaml (eight models on generated graphs of six degrees, five seeds; no download), print the table and
+# write the report. The first call creates .venv with the pinned versions and this package.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"

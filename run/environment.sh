@@ -1,5 +1,5 @@
-# Sourced by demo.sh and test.sh: makes .venv with the pinned versions and this package, and leaves its python in $PYTHON.
-# Run again, it does nothing unless a file that decides about the installation has changed.
+# Sourced by demo.sh and test.sh: creates .venv with the pinned versions and this package, and sets PYTHON to its python.
+# The next call changes nothing unless a file that the installation depends on has changed.
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 PYTHON="$root/.venv/bin/python"
@@ -13,14 +13,14 @@ find_python() {
             return
         fi
     done
-    echo "no Python of version 3.11 or newer was found; install one, or name it in LCAT_PYTHON" >&2
+    echo "Python 3.11 or newer was not found; install it, or set LCAT_PYTHON to its path" >&2
     return 2
 }
 
 make_environment() {
     local python stamp wanted pip
     pip=(-m pip install --disable-pip-version-check)
-    [ -t 1 ] || pip+=(--quiet) # on a terminal, pip's own progress
+    [ -t 1 ] || pip+=(--quiet) # pip shows its progress only on a terminal
     stamp="$root/.venv/installed"
     wanted="$(cat "$root"/requirements.txt "$root"/setup.cfg "$root"/setup.py "$root"/graphgym_lcat/kernels/csrc/* 2>/dev/null |
         cksum) $root"
@@ -28,16 +28,16 @@ make_environment() {
         return
     fi
     python="$(find_python)" || return
-    echo "== making .venv with $("$python" --version)"
+    echo "== creating .venv with $("$python" --version)"
     if ! "$python" -m venv "$root/.venv"; then
-        echo "the module venv does not work here; on Debian and Ubuntu: apt-get install python3-venv" >&2
+        echo "Python cannot create a virtual environment here; on Debian and Ubuntu: apt-get install python3-venv" >&2
         return 2
     fi
-    echo "== installing the pinned packages (requirements.txt), which takes a few minutes"
-    # torch first: other packages ask for any version of it, which may bring a larger build.
+    echo "== installing the packages of requirements.txt, which takes a few minutes"
+    # torch first: the other packages accept any version of it, so pip could choose a larger build for them.
     "$PYTHON" "${pip[@]}" "$(grep '^torch==' "$root/requirements.txt")"
     "$PYTHON" "${pip[@]}" -r "$root/requirements.txt"
-    echo "== installing graphgym-lcat, compiling its kernels"
+    echo "== installing graphgym-lcat and compiling its kernels"
     "$PYTHON" "${pip[@]}" --quiet --no-build-isolation --no-deps -e "$root"
     echo "$wanted" >"$stamp"
 }

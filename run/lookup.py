@@ -1,15 +1,19 @@
-"""Finds configurations and grids: a path first, then the name of a file that comes with the package."""
+"""Find configurations and grids: a path first, then the name of a file that comes with the package."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
 
-from lcat_run.errors import UserError, nearest
+from lcat_core.errors import UserError, did_you_mean
 
 
 def find_yaml(name: str, package: str) -> Path:
-    """The path of ``name``, or of ``name`` or ``name.yaml`` in ``package`` (``lcat_configs`` or ``lcat_grids``)."""
+    """Return the path ``name``, or that of ``name`` or ``name.yaml`` in ``package`` (``lcat_configs`` or ``lcat_grids``).
+
+    Raises:
+        UserError: There is neither.
+    """
     if Path(name).is_file():
         return Path(name)
     folder = Path(str(files(package)))
@@ -18,5 +22,5 @@ def find_yaml(name: str, package: str) -> Path:
         if candidate in packaged:
             return packaged[candidate]
     stems = [path.stem for path in packaged.values()]
-    hint = nearest(Path(name).stem, stems) or "."
+    hint = did_you_mean(Path(name).stem, stems) or "."
     raise UserError(f"{name!r} is neither a file nor an included name{hint} Known: {', '.join(stems)}")

@@ -1,4 +1,4 @@
-"""`python run/main.py --cfg FILE [--repeat N] [key value …]`: GraphGym's usual entry point; the same training as `lcat run`."""
+"""`python run/main.py --cfg FILE [--repeat N] [key value …]`: GraphGym's usual entry point for the same training as `lcat run`."""
 
 import sys
 

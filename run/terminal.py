@@ -1,4 +1,4 @@
-"""What a terminal can show: without Unicode λ, ± and the lines of tables are written in ASCII instead of ending the program."""
+"""What a terminal can show; without Unicode, λ, ± and the lines of tables are written in ASCII."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SPELLED = {
 
 
 def spell(error: UnicodeError) -> tuple[str, int]:
-    """An error handler of codecs: what the encoding lacks, in ASCII."""
+    """Error handler for codecs: write characters that the encoding lacks in ASCII."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(_spell_character, error.object[error.start : error.end])), error.end
@@ -43,7 +43,7 @@ def _spell_character(character: str) -> str:
 
 
 def write_any_text() -> None:
-    """Lets standard output and error take every character, whatever their encoding."""
+    """Let standard output and standard error accept every character, whatever their encoding."""
     codecs.register_error(_HANDLER, spell)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure") and stream.errors in ("strict", "backslashreplace", "surrogateescape"):
@@ -51,5 +51,5 @@ def write_any_text() -> None:
 
 
 def can_show_bar(stream: TextIO) -> bool:
-    """Whether it is a terminal of known size; tqdm shows nothing at all on one of 0 × 0, as containers and CI have them."""
+    """Whether it is a terminal of known size; tqdm shows nothing on one of 0 × 0, as containers and CI have them."""
     return stream.isatty() and 0 not in os.get_terminal_size(stream.fileno())

@@ -1,4 +1,4 @@
-"""Who may import whom."""
+"""Which package may import which."""
 
 import ast
 import subprocess
@@ -36,13 +36,15 @@ MAY_IMPORT = {
     "lcat_analysis": set(),
     "lcat_benchmarks": {"graphgym_lcat"},
 }
+#: Parts of lcat_run, and the parts that each may import at the top: commands ← launch ← engines ← sweep.
+PARTS_OF_RUN = {"sweep": {"sweep"}, "engines": {"engines", "sweep"}, "commands": {"commands"}}
 OURS = ("graphgym_lcat", "lcat_core", "lcat_run", "lcat_analysis", "lcat_benchmarks", "lcat_configs", "lcat_grids")
 LIGHT = ("lcat_core", "lcat_run", "lcat_analysis")
 HEAVY = ("torch", "torch_geometric", "pandas", "matplotlib", "statsmodels", "scipy", "submitit")
 
 
 def imports(path, inside_functions):
-    """Modules that a file imports; those inside functions only on request."""
+    """Yield the modules that a file imports; those inside functions only on request."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     nodes = ast.walk(tree) if inside_functions else tree.body
     for node in nodes:
@@ -61,7 +63,7 @@ def files():
 
 @pytest.mark.parametrize(("package", "path"), list(files()))
 def test_imports_point_one_way(package, path):
-    # The command line may import everything, but late: inside its functions. Benchmarks run layers of all kinds.
+    # The command line may import everything, but only inside functions.
     everywhere = package != "lcat_run"
     for name in imports(path, inside_functions=everywhere):
         if name.split(".")[0] not in OURS or f"{name}.".startswith(f"{package}."):
@@ -78,6 +80,16 @@ def test_heavy_packages_are_imported_late_or_not_at_all(package, path):
         assert name.split(".")[0] not in heavy, f"{path.relative_to(ROOT)} imports {name}"
 
 
+@pytest.mark.parametrize("part", PARTS_OF_RUN)
+def test_parts_of_run_import_one_way(part):
+    for path in sorted((ROOT / "run" / part).rglob("*.py")):
+        for name in imports(path, inside_functions=False):
+            package, _, rest = name.partition("lcat_run.")
+            imported = rest.partition(".")[0]
+            if not package and imported in (*PARTS_OF_RUN, "launch", "cli"):
+                assert imported in PARTS_OF_RUN[part], f"{path.relative_to(ROOT)} imports {name}"
+
+
 def test_only_gym_touches_graphgym():
     for package, folder in PACKAGES.items():
         if package in ("graphgym_lcat.gym", "lcat_run", "lcat_benchmarks"):
@@ -88,7 +100,13 @@ def test_only_gym_touches_graphgym():
 
 @pytest.mark.parametrize(
     "code",
-    ["from lcat_run.cli import build_parser; build_parser()", "import lcat_analysis", "import lcat_core.run_folder"],
+    [
+        "from lcat_run.cli import build_parser; build_parser()",
+        "from lcat_run.engines.registry import load_engines; load_engines()",
+        "import lcat_run.launch",
+        "import lcat_analysis",
+        "import lcat_core.run_folder",
+    ],
 )
 def test_torch_is_not_loaded_where_it_is_not_needed(code):
     check = f"import sys; {code}; print([m for m in ('torch', 'torch_geometric') if m in sys.modules])"

@@ -11,24 +11,25 @@ from graphgym_lcat.data.datasets import _cannot_download
 from graphgym_lcat.data.registry import DATASETS
 from graphgym_lcat.kernels import library
 from lcat_run import cli
-from lcat_run.results_arguments import _missing_extra
+from lcat_run.optional_packages import missing_package
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md")), ROOT / "benchmarks/README.md"]
+GUIDES = [page for page in sorted(DOCS.glob("*.md")) if not page.name.endswith(".part.md")]  # parts of a page to come
+PAGES = [*sorted(ROOT.glob("*.md")), *GUIDES, ROOT / "benchmarks/README.md"]
 TROUBLESHOOTING = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
 SESSIONS = re.findall(r"^```\n\$ lcat (.*)\n((?:.*\n)+?)```$", TROUBLESHOOTING, re.M)
 
 
 def anchors(page: Path) -> set[str]:
-    """Of the headings, as GitHub makes them."""
+    """Return the anchors of the headings, as GitHub forms them."""
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     headings = re.findall(r"^#+ (.*)$", text, re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def matches(quote: str, text: str) -> bool:
-    """Whether ``quote``, with … for anything, is in ``text``."""
+    """Whether ``quote``, in which … stands for anything, is in ``text``."""
     pattern = ".*?".join(re.escape(part) for part in quote.strip().split("…"))
     return re.search(pattern, text, re.S) is not None
 
@@ -44,7 +45,16 @@ def test_links_lead_somewhere(page):
 
 def test_every_page_is_in_the_index():
     linked = set(re.findall(r"\]\(([\w.]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
-    assert {page.name for page in DOCS.glob("*.md")} - {"README.md"} == linked
+    assert {page.name for page in GUIDES} - {"README.md"} == linked
+
+
+@pytest.mark.xfail(strict=True, reason="names run/engines, nn/scores.py and others before they have landed")
+def test_every_file_that_the_architecture_page_names_exists():
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    folders = "core|graphgym_lcat|run|analysis|benchmarks|tests|docs"
+    named = set(re.findall(rf"`((?:{folders})/[\w./]+)`", page))
+    assert len(named) > 40
+    assert not sorted(name for name in named if not (ROOT / name).exists())
 
 
 @pytest.mark.parametrize("page", ["configuration.md", "grids.md"])
@@ -68,8 +78,8 @@ def test_other_messages_are_quoted_as_they_are(tmp_path, monkeypatch):
     gone = DATASETS["GitHub"]
     messages = [
         _cannot_download(gone, gone.raw_dir(tmp_path / "datasets"), list(gone.raw_files), OSError()),
-        _missing_extra(ModuleNotFoundError(name="statsmodels")),
-        library.mistake(),
+        str(missing_package("statsmodels")),
+        library.why_unused(),
     ]
     quotes = re.findall(r"^```\n(?!\$)(?:lcat \w+: |RuntimeWarning: )?(.*)\n```$", TROUBLESHOOTING, re.M)
     for message in messages:

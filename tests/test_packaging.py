@@ -1,5 +1,6 @@
-"""The wheel, installed into an empty environment, works from any folder."""
+"""The wheel has every file, and works from any folder once installed into an empty environment."""
 
+import configparser
 import subprocess
 import sys
 import sysconfig
@@ -14,9 +15,17 @@ ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow
 
 
+def installed_packages() -> dict[str, str]:
+    """Installed name → folder, from setup.cfg."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    pairs = (line.split("=") for line in setup["options"]["package_dir"].strip().splitlines())
+    return {name.strip(): folder.strip() for name, folder in pairs}
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Built from a copy of what is tracked, so that nothing of the working tree helps."""
+    """Build from a copy of the tracked files, so that nothing else in the working tree can help."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     names = tracked.stdout.split("\0")[:-1] if tracked.returncode == 0 else []
@@ -37,7 +46,7 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
-    """A new environment with the wheel; its dependencies are those of this one."""
+    """Create an environment with the wheel; it shares the dependencies of this one."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
@@ -70,17 +79,18 @@ def test_wheel_has_every_package_and_file(wheel):
         "lcat_run/cli.py",
         "lcat_configs/real.yaml",
         "lcat_analysis/__init__.py",
+        "lcat_core/py.typed",
     ):
         assert name in names
     for folder, package in (("grids", "lcat_grids"), ("configs", "lcat_configs")):
         for path in (ROOT / folder).glob("*.yaml"):
             assert f"{package}/{path.name}" in names
-    modules = {
+    files = {
         f"{package}/{path.relative_to(ROOT / folder)}"
-        for folder, package in (("graphgym_lcat", "graphgym_lcat"), ("run", "lcat_run"), ("analysis", "lcat_analysis"))
-        for path in (ROOT / folder).rglob("*.py")
+        for package, folder in installed_packages().items()
+        for path in (*(ROOT / folder).rglob("*.py"), *(ROOT / folder).glob("py.typed"))
     }
-    assert modules <= set(names)
+    assert sorted(files - set(names)) == []
 
 
 def test_import_from_another_folder(environment, tmp_path):

@@ -1,4 +1,4 @@
-"""What the README says is true."""
+"""The README tells the truth: its commands exist, its code runs, and its numbers are the recorded ones."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def between(begin: str, end: str, text: str = README) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Without numbers, marks and the breaks of lines, which vary from run to run."""
+    """Split a table into sentences, without numbers, marks and line breaks, which vary from run to run."""
     words = re.sub(r"[_*▼]|\d+\.\d+", "", text).split()
     return " ".join(word for word in words if not set(word) <= set("─┈±.")).replace(" .", ".").split(". ")
 
@@ -89,10 +89,10 @@ def test_what_the_demo_prints_has_the_form_of_the_real_thing(tmp_path, monkeypat
     assert lines_of(table) == lines_of(capsys.readouterr().out)
 
 
-def test_the_steps_that_it_shows_are_announced_by_the_scripts():
+def test_the_scripts_announce_the_steps_that_it_shows():
     scripts = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "run").glob("*.sh")))
     steps = re.findall(r"^== (.*)$", README, re.M)
-    assert len(steps) == 5
+    assert len(steps) == 6
     for step in steps:
         assert f'echo "== {step.split("Python")[0]}' in scripts
 
@@ -101,6 +101,43 @@ def test_the_accuracy_table_is_that_of_the_recorded_runs():
     script = runpy.run_path(str(ROOT / "docs/accuracy_table.py"))
     table = script["accuracy_table"](pd.read_csv(ROOT / "docs/reproduction.csv"))
     assert between(script["BEGIN"], script["END"]) == table, "run: python docs/accuracy_table.py"
+
+
+def accuracies(table: str) -> dict[str, list[float]]:
+    """Mean accuracies of a Markdown or plain table, by model; one number per dataset."""
+    rows = (re.match(r"(?:\| )?(\S+) (?:\| | )(.*±.*)", line) for line in table.splitlines())
+    return {row[1]: [float(mean) for mean in re.findall(r"(\d+\.\d+) ±", row[2])] for row in rows if row}
+
+
+def test_the_advice_on_when_it_pays_is_that_of_the_tables():
+    text = " ".join(README.split())
+    real = accuracies(between("<!-- accuracy:begin -->", "<!-- accuracy:end -->"))
+    gains = [lcat - gat for lcat, gat in zip(real["L-CAT"], real["GAT"], strict=True)]
+    assert f"{min(gains):.2f} to {max(gains):.2f} points above GAT's" in text
+    to_gcn = [abs(lcat - gcn) for lcat, gcn in zip(real["L-CAT"], real["GCN"], strict=True)]
+    assert f"within {max(to_gcn):.1f} points of L-CAT" in text
+    demo = accuracies(between("<!-- demo:begin -->", "<!-- demo:end -->"))
+    assert f"it is {demo['L-CAT'][0] - demo['GAT'][0]:.0f} points above" in text
+    ahead = sum(gcn > lcat for gcn, lcat in zip(demo["GCN"], demo["L-CAT"], strict=True))
+    assert ahead == 3 and "the GCN is ahead at three of six degrees" in text
+
+
+def test_the_advice_on_synthetic_graphs_is_that_of_their_page():
+    page = (ROOT / "docs/synthetic.md").read_text(encoding="utf-8")
+    table = page[page.index("stayed below 0.98") :]
+    below, graphs = (sum(map(int, numbers)) for numbers in zip(*re.findall(r"(\d+) of (\d+) \|", table), strict=True))
+    assert f"reaches 98 % on {graphs - below} of {graphs} graphs" in " ".join(README.split())
+
+
+def test_the_times_of_one_layer_are_those_of_the_recorded_benchmark():
+    record = json.loads((ROOT / "benchmarks/results/layers.json").read_text(encoding="utf-8"))
+    ms = {(m["graph"], m["name"]): 1000 * min(m["seconds"]) for m in record["measurements"] if m["threads"] == 2}
+    text = " ".join(README.split())
+    for graph, name, digits in (("amazon", "AmazonComputers", 0), ("cora", "Cora", 1)):
+        ours, theirs = ms[graph, "lcat"], ms[graph, "PyG GATConv"]
+        assert f"({ours:.1f} ms against {theirs:.{digits}f} ms" in text, name
+        assert f"{theirs / ours:.{digits}f} times as fast" in text, name
+    assert round(ms["amazon", "lcat"] / ms["amazon", "gcn"]) == 3 and "takes a third of the time" in text
 
 
 def test_the_ratios_of_speed_and_memory_are_those_of_the_recorded_benchmark():

@@ -1,4 +1,4 @@
-"""A generated graph with classes: small, instant, and never the same difficulty for every model."""
+"""A generated graph with classes: small, available at once, and not equally difficult for all models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from graphgym_lcat.data.errors import DatasetError
+from lcat_core.errors import DatasetError
 
 
 def block_model(
@@ -18,17 +18,17 @@ def block_model(
     signal: float = 1.5,
     seed: int = 0,
 ) -> Data:
-    """A stochastic block model with exactly the average degree and the edge homophily that are asked for.
+    """Sample a stochastic block model with exactly the given average degree and edge homophily.
 
-    The classes have equal sizes. Edges are drawn without replacement, ``homophily`` of them inside a class
-    and the others between two classes, all such pairs being equally likely; there are no self-loops.
-    Features are a class mean of length ``signal`` in a random direction, plus standard normal noise.
+    The classes have equal sizes. Edges are drawn without replacement: a share ``homophily`` of them within classes, the
+    others between classes, and all such pairs are equally likely. There are no self-loops. The features of a node are the
+    mean of its class, a vector of length ``signal`` in a random direction, plus standard normal noise.
 
     Args:
-        avg_degree: directed edges per node, as PyG counts them.
-        homophily: share of the edges that join two nodes of one class; 1 / num_classes is uninformative.
-        signal: distance of a class mean from the origin in units of the noise of one feature.
-        seed: determines everything; equal arguments give equal graphs.
+        avg_degree: Directed edges per node, as PyG counts them.
+        homophily: Share of the edges that join two nodes of the same class; 1 / num_classes is uninformative.
+        signal: Distance of a class mean from the origin, in units of the noise of one feature.
+        seed: Determines everything: equal arguments give equal graphs.
     """
     _check(num_nodes, num_classes, num_features, avg_degree, homophily, signal)
     rng = np.random.default_rng(seed)
@@ -53,7 +53,7 @@ def block_model(
 
 
 def _pairs(rng: np.random.Generator, labels: np.ndarray, count: int, same_class: bool) -> np.ndarray:
-    """``count`` different pairs u < v of equal (or unequal) labels, uniformly."""
+    """Draw ``count`` distinct pairs u < v with equal (or unequal) labels, uniformly."""
     n = len(labels)
     sizes = np.bincount(labels)
     inside = int((sizes * (sizes - 1)).sum()) // 2
@@ -61,10 +61,10 @@ def _pairs(rng: np.random.Generator, labels: np.ndarray, count: int, same_class:
     if count > available:
         kind = "within classes" if same_class else "between classes"
         raise DatasetError(
-            f"BlockModel: {count} edges {kind} are asked for, but {n} nodes have only {available} such "
-            "pairs; lower avg_degree or change homophily"
+            f"BlockModel needs {count} edges {kind}, but {n} nodes have only {available} such pairs; "
+            "lower avg_degree or change homophily"
         )
-    if 2 * count > available:  # dense: choose from a list of all pairs; rejection would hardly end
+    if 2 * count > available:  # dense: choose from a list of all pairs, since rejection would take very long
         u, v = np.triu_indices(n, k=1)
         allowed = np.flatnonzero((labels[u] == labels[v]) == same_class)
         chosen = rng.choice(allowed, size=count, replace=False)
@@ -75,11 +75,13 @@ def _pairs(rng: np.random.Generator, labels: np.ndarray, count: int, same_class:
         fits = (u != v) & ((labels[u] == labels[v]) == same_class)
         candidates = np.concatenate([keys, (u * n + v)[fits]])
         _, first = np.unique(candidates, return_index=True)
-        keys = candidates[np.sort(first)]  # in the order drawn, so that cutting off below favours no pair
+        keys = candidates[np.sort(first)]  # in the order drawn, so that truncation below favours no pair
     return np.stack(np.divmod(keys[:count], n), axis=1)
 
 
-def _check(num_nodes, num_classes, num_features, avg_degree, homophily, signal) -> None:
+def _check(
+    num_nodes: int, num_classes: int, num_features: int, avg_degree: float, homophily: float, signal: float
+) -> None:
     problems = {
         "num_classes of at least 2": num_classes >= 2,
         "num_nodes of at least num_classes": num_nodes >= num_classes,

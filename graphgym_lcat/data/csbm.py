@@ -1,8 +1,8 @@
 """The contextual stochastic block model with three classes (paper, section 4).
 
-Every node draws its community ε uniformly from {−1, 0, 1}; its features are N(ε μ, σ² I) in d dimensions;
-two nodes are joined with probability p inside a community and q between two. The task is to tell community 0
-from the other two, which no linear function of the features can.
+Every node draws its community ε uniformly from {−1, 0, 1}. Its features are N(ε μ, σ² I) in d dimensions. Two nodes are joined
+with probability p within a community and q between two communities. The task is to distinguish community 0 from the other two,
+which no linear function of the features can do.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_lcat.data.errors import DatasetError
+from lcat_core.errors import DatasetError
 
 _ROWS = 256  # of the adjacency matrix, drawn at once
 
 
 @dataclass(frozen=True)
 class CSBM:
-    """The parameters of the model; ``mu_norm`` is ‖μ‖ and ``d`` defaults to the paper's n / (5 ln² n)."""
+    """The parameters of the model; ``mu_norm`` is ‖μ‖, and ``d`` defaults to the paper's n / (5 ln² n)."""
 
     n: int = 1000
     p: float = 0.5
@@ -51,20 +51,20 @@ class CSBM:
 
 
 def _generator(seed: int, stream: int) -> np.random.Generator:
-    """Independent streams for communities, edges and noise: changing μ or σ keeps the graph."""
+    """Return one of several independent streams, so that another μ or σ leaves the graph unchanged."""
     return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, stream])))
 
 
 def sample_communities(n: int, seed: int) -> Tensor:
-    """ε of every node, in {−1, 0, 1}."""
+    """Draw ε of every node from {−1, 0, 1}."""
     return torch.from_numpy(_generator(seed, 0).integers(-1, 2, size=n))
 
 
-@lru_cache(maxsize=1)  # runs of several models, or of several μ, on one graph
+@lru_cache(maxsize=1)  # several models, or several μ, use the same graph
 def sample_adjacency(n: int, p: float, q: float, seed: int) -> Tensor:
-    """A symmetric 0/1 matrix (uint8, n × n) without self-loops: one Bernoulli draw per pair.
+    """Draw a symmetric 0/1 matrix (uint8, n × n) without self-loops: one Bernoulli draw per pair.
 
-    The matrix is cached for the next call: do not change it.
+    The matrix is cached for the next call, so it must not be modified.
     """
     communities = sample_communities(n, seed).numpy()
     bits = _generator(seed, 1).bit_generator
@@ -87,13 +87,13 @@ def sample_adjacency(n: int, p: float, q: float, seed: int) -> Tensor:
 
 
 def sample_projection(parameters: CSBM, seed: int) -> Tensor:
-    """wᵀx of every node for w = μ / ‖μ‖, which is N(ε ‖μ‖, σ²) whatever the number of dimensions."""
+    """Draw wᵀx of every node for w = μ / ‖μ‖, which is N(ε ‖μ‖, σ²) in any number of dimensions."""
     noise = sample_noise(parameters.n, seed)
     return sample_communities(parameters.n, seed) * parameters.mu_norm + parameters.sigma * noise
 
 
 def sample_noise(n: int, seed: int) -> Tensor:
-    """Of the projection, one standard normal number a node."""
+    """Draw the noise of the projection: one standard normal number per node."""
     return torch.from_numpy(_generator(seed, 2).standard_normal(n))
 
 
@@ -106,10 +106,10 @@ def csbm(
     d: int | None = None,
     seed: int = 0,
 ) -> Data:
-    """A sample as a PyG graph. ``y`` is 0 for community 0 and 1 for the others; ``community`` is ε + 1.
+    """Draw a sample as a PyG graph; ``y`` is 0 for community 0 and 1 for the others, ``community`` is ε + 1.
 
-    μ points along the first axis. The graph is that of ``sample_adjacency``, and the first feature is
-    ``sample_projection``, for the same parameters and seed.
+    μ points along the first axis. The edges are those of ``sample_adjacency``, and the first feature is ``sample_projection``,
+    for the same parameters and seed.
     """
     parameters = CSBM(n, p, q, mu_norm, sigma, d)
     communities = sample_communities(n, seed)

@@ -1,83 +1,79 @@
-"""Opening a dataset by name. Those of the paper are downloaded and read by PyG, or read by ``ogb``; we keep what they read.
+"""Opening a dataset by name: PyG downloads and reads those of the paper, ``ogb`` reads those of OGB, and the result is kept.
 
-PyG's own ``processed/`` files store bags of words densely (1.2 GB for CoauthorPhysics) and are not written
-atomically. Here every dataset is prepared once, under a lock, into ``<data_dir>/<name>/prepared.pt``: small
-(sparse features), renamed into place when complete, readable with ``weights_only=True``. Where the data
-folder may not be written to, the prepared files go to the user's cache folder instead.
+PyG's own ``processed/`` files store bags of words densely (1.2 GB for CoauthorPhysics) and are not written atomically. Here every
+dataset is prepared once, under a lock, and stored as ``<data_dir>/<name>/prepared.pt``: small (sparse features), renamed into place
+when complete, readable with ``weights_only=True``. If the data folder is read-only, prepared files are stored in the user's cache
+folder instead.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import pickle
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from filelock import FileLock
-from torch_geometric import datasets as pyg
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import is_undirected, to_undirected
 
-from graphgym_lcat.data.block_model import block_model
-from graphgym_lcat.data.csbm import csbm
-from graphgym_lcat.data.errors import DatasetError, unknown_name
 from graphgym_lcat.data.features import csr_matrix, row_normalize, sparse_features
 from graphgym_lcat.data.ogb import OGB_DATASETS, OgbSpec, missing_message, read_ogb
-from graphgym_lcat.data.registry import DATASETS, DatasetSpec, Statistics, data_directory
+from graphgym_lcat.data.registry import DATASETS, EMBEDDED, DatasetSpec, data_directory
+from lcat_core.datasets import Statistics
+from lcat_core.errors import DatasetError, unknown_name
 
 _PREPARED = "prepared.pt"
 Spec = DatasetSpec | OgbSpec
 #: Datasets that are read from files, by name.
 FILED: dict[str, Spec] = {**DATASETS, **OGB_DATASETS}
 
-#: Graphs that need no file, by name, and the function that makes them.
-EMBEDDED: dict[str, Callable[..., Data]] = {
-    "KarateClub": lambda: pyg.KarateClub()[0],
-    "BlockModel": block_model,
-    "csbm": csbm,
-}
+
+def dataset_names() -> list[str]:
+    """Return the names that :func:`load_dataset` accepts, registered ones included."""
+    return [*FILED, *EMBEDDED]
 
 
 def load_dataset(
     name: str,
-    data_dir: str | os.PathLike | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
     *,
     sparse: bool = False,
     normalize_rows: bool = False,
     **parameters: object,
 ) -> Data | HeteroData:
-    """One graph, undirected, with the self-loops that its files contain; ogbn-mag has several types of nodes and edges.
+    """Open a dataset: one undirected graph, with the self-loops that its files contain; ogbn-mag has several types of nodes.
 
     Args:
-        name: a key of ``DATASETS``, ``OGB_DATASETS`` or ``EMBEDDED``.
-        data_dir: the root of all datasets; see ``data_directory`` for the default.
-        sparse: give bag-of-words features as a ``torch.sparse_csr`` matrix (dense features stay dense).
-        normalize_rows: scale each node's features to sum 1, as PyG's ``NormalizeFeatures``.
-        parameters: of a generated graph, for example ``avg_degree`` of ``BlockModel``.
+        name: One of :func:`dataset_names`.
+        data_dir: The root of all datasets; see ``data_directory`` for the default.
+        sparse: Return bag-of-words features as a ``torch.sparse_csr`` matrix; dense features stay dense.
+        normalize_rows: Scale the features of each node to sum 1, as PyG's ``NormalizeFeatures`` does.
+        parameters: Parameters of a generated graph, for example ``avg_degree`` of ``BlockModel``.
 
-    Files that are not there are downloaded by PyG; where that fails, and always for OGB's, ``DatasetError`` names the files and
-    the folder they belong in.
+    Raises:
+        DatasetError: The files are missing and cannot be downloaded (those of OGB never are), or are damaged; the message names
+            the files and their folder.
     """
     if name in FILED:
         if parameters:
             raise DatasetError(f"{name} is read from files and takes no parameters, got {sorted(parameters)}")
         data = _read_prepared(_prepare(FILED[name], data_directory(data_dir)))
     elif name in EMBEDDED:
-        known = inspect.signature(EMBEDDED[name]).parameters
+        known = EMBEDDED[name].parameters
         for parameter in parameters:
             if parameter not in known:
-                raise unknown_name(f"parameter of {name}", parameter, known)
-        data = EMBEDDED[name](**parameters)
+                raise DatasetError(unknown_name(f"parameter of {name}", parameter, known))
+        data = EMBEDDED[name].load(**parameters)
         data.x = sparse_features(data.x)
     else:
-        raise unknown_name("dataset", name, [*FILED, *EMBEDDED])
+        raise DatasetError(unknown_name("dataset", name, dataset_names()))
     if isinstance(data, HeteroData):
         if normalize_rows:
-            raise DatasetError(f"rows are normalised in graphs of one type of node only, and {name} has several")
+            raise DatasetError(f"rows can be normalised only in graphs with one type of nodes, and {name} has several")
         return data
     if normalize_rows:
         data.x = row_normalize(data.x)
@@ -87,24 +83,24 @@ def load_dataset(
 
 
 def statistics(data: Data) -> Statistics:
-    """Nodes, edges, features and classes of a graph, to be held against ``DatasetSpec.published``."""
+    """Count nodes, edges, features and classes of a graph, for comparison with the published size."""
     return Statistics(data.num_nodes, data.num_edges, data.x.size(1), int(data.y.max()) + 1)
 
 
-def is_present(spec: Spec, data_dir: str | os.PathLike) -> bool:
+def is_present(spec: Spec, data_dir: str | os.PathLike[str]) -> bool:
     """Whether the dataset can be opened without a download."""
     return not spec.missing_files(data_dir) or (spec.folder(data_dir) / _PREPARED).is_file()
 
 
 def _prepare(spec: Spec, data_dir: Path) -> Path:
-    """The path of the prepared file, which is made if it is not there."""
+    """Return the path of the prepared file; write it first if it is missing or outdated."""
     prepared = _prepared_path(spec, data_dir)
     if _is_current(prepared, spec, data_dir):
         return prepared
-    if isinstance(spec, OgbSpec) and spec.missing_files(data_dir):  # before a folder is made for what will not come
+    if isinstance(spec, OgbSpec) and spec.missing_files(data_dir):  # before an empty folder is created
         raise DatasetError(missing_message(spec, data_dir))
-    # FileLock is flock(2), which Linux carries over NFS to all nodes where the lock service runs. Where it
-    # does not, two runs may both do the work, but the rename at the end still keeps the file whole.
+    # FileLock uses flock(2), which works across nodes on NFS if the lock service runs. If it does not, two runs may both do the
+    # work, but the rename at the end still keeps the file complete.
     folder = prepared.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,16 +108,21 @@ def _prepare(spec: Spec, data_dir: Path) -> Path:
             if not _is_current(prepared, spec, data_dir):
                 with tempfile.TemporaryDirectory(prefix=".preparing-", dir=folder) as scratch:
                     partial = Path(scratch) / _PREPARED
-                    read = read_ogb if isinstance(spec, OgbSpec) else _read_with_pyg
-                    _write_prepared(read(spec, data_dir, Path(scratch)), partial)
+                    _write_prepared(_read(spec, data_dir, Path(scratch)), partial)
                     os.replace(partial, prepared)
     except OSError as error:
         raise DatasetError(f"{spec.name} could not be prepared in {folder}: {error}") from error
     return prepared
 
 
+def _read(spec: Spec, data_dir: Path, scratch: Path) -> Data | HeteroData:
+    if isinstance(spec, OgbSpec):
+        return read_ogb(spec, data_dir, scratch)
+    return _read_with_pyg(spec, data_dir, scratch)
+
+
 def _is_current(prepared: Path, spec: Spec, data_dir: Path) -> bool:
-    """Whether the prepared file exists and no raw file is newer (raw files may have been deleted since)."""
+    """Whether the prepared file exists and no raw file is newer; raw files may have been deleted since."""
     if not prepared.is_file():
         return False
     raw = (spec.raw_dir(data_dir) / file for file in spec.raw_files)
@@ -137,10 +138,10 @@ def _prepared_path(spec: Spec, data_dir: Path) -> Path:
         raise DatasetError(missing_message(spec, data_dir))
     if missing:
         raise DatasetError(
-            f"{spec.name}: {', '.join(missing)} should be in {spec.raw_dir(data_dir)}, "
-            "and cannot be downloaded to there: the folder is read-only"
+            f"{spec.name} is incomplete: {', '.join(missing)} should be in {spec.raw_dir(data_dir)}, "
+            "and cannot be downloaded because the folder is read-only"
         )
-    # One cached file per state of the raw files, so that replaced data are never mistaken for the old ones.
+    # One cached file per state of the raw files, so that new data are never mistaken for old data.
     key = hashlib.sha256()
     for file in spec.raw_files:
         path = spec.raw_dir(data_dir).resolve() / file
@@ -152,18 +153,20 @@ def _prepared_path(spec: Spec, data_dir: Path) -> Path:
 def _can_write(folder: Path) -> bool:
     while not folder.exists():
         folder = folder.absolute().parent
-    # Root may write anywhere, but a folder without any write bit is meant to stay as it is.
+    # Root may write anywhere, but a folder without any write bit should stay unchanged.
     return bool(folder.stat().st_mode & 0o222) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _read_with_pyg(spec: DatasetSpec, data_dir: Path, scratch: Path) -> Data:
-    """The graph as PyG reads it; what PyG had to download is kept once it has proved readable."""
+    """Read a graph with PyG; downloaded files are kept only if PyG can read them."""
     home = spec.raw_dir(data_dir)
     missing = spec.missing_files(data_dir)
     source = scratch / "raw" if missing else home
 
-    class Located(spec.pyg_class):
-        log = property(lambda self: False, lambda self, value: None)  # PyG would print "Processing..." and "Done!"
+    pyg_class: Any = spec.pyg_class
+
+    class Located(pyg_class):
+        log = property(lambda self: False, lambda self, value: None)  # silences "Processing..." and "Done!"
 
         @property
         def raw_dir(self) -> str:
@@ -176,16 +179,16 @@ def _read_with_pyg(spec: DatasetSpec, data_dir: Path, scratch: Path) -> Data:
         def download(self) -> None:
             try:
                 super().download()
-            except Exception as error:  # urllib, fsspec and aiohttp each raise their own kinds
+            except Exception as error:  # urllib, fsspec and aiohttp raise different types
                 raise DatasetError(_cannot_download(spec, home, missing, error)) from error
 
         def process(self) -> None:
             try:
                 super().process()
-            except Exception as error:  # whatever a damaged npz or pickle leads to
+            except Exception as error:  # a damaged npz or pickle can raise anything
                 raise DatasetError(
                     f"{spec.name}: {', '.join(spec.raw_files)} in {source} could not be read "
-                    f"({type(error).__name__}: {error}); if damaged, delete and fetch again"
+                    f"({type(error).__name__}: {error}); if they are damaged, delete them and fetch them again"
                 ) from error
 
     dataset = Located(root=str(scratch), pre_transform=_compact, **spec.arguments)
@@ -199,13 +202,13 @@ def _read_with_pyg(spec: DatasetSpec, data_dir: Path, scratch: Path) -> Data:
 def _cannot_download(spec: DatasetSpec, raw_dir: Path, missing: list[str], error: Exception) -> str:
     reason = "PyG's site for it is gone" if spec.site_is_gone else f"{type(error).__name__}: {error}"
     return (
-        f"{spec.name} is not there and could not be downloaded ({reason}). "
+        f"{spec.name} is missing and could not be downloaded ({reason}). "
         f"Put {', '.join(missing)} into {raw_dir.absolute()}"
     )
 
 
 def _compact(data: Data) -> Data:
-    """Undirected and with sparse features, before PyG writes it."""
+    """Make the graph undirected and its features sparse, before PyG writes it."""
     if not is_undirected(data.edge_index):
         data.edge_index = to_undirected(data.edge_index, num_nodes=data.num_nodes)
     data.x = sparse_features(data.x)
@@ -234,10 +237,10 @@ def _read_prepared(path: Path) -> Data | HeteroData:
     try:
         content = torch.load(path, weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise DatasetError(f"{path} is damaged; delete it, and it will be made again") from error
+        raise DatasetError(f"{path} is damaged; delete it, and it will be written again") from error
     if "stores" in content:
         return HeteroData.from_dict(content["stores"])
     if "x_crow" in content:
         parts = [content.pop(f"x_{part}") for part in ("crow", "col", "values", "size")]
-        content["x"] = csr_matrix(*parts[:3], tuple(parts[3].tolist()))
+        content["x"] = csr_matrix(parts[0], parts[1], parts[2], parts[3].tolist())
     return Data.from_dict(content)

@@ -1,7 +1,7 @@
-"""The four node datasets of the Open Graph Benchmark, read by the ``ogb`` package from files that are already there.
+"""The four node datasets of the Open Graph Benchmark, read by the ``ogb`` package from files that are already present.
 
-The files lie as ``ogb`` itself puts them: ``<data_dir>/ogbn_arxiv/`` with ``raw``, ``split`` and ``RELEASE_v1.txt``. ``ogb`` asks
-on standard input before it downloads or updates; that would stop a sweep, so what it needs is looked for before it is called.
+The folders are those of ``ogb`` itself: ``<data_dir>/ogbn_arxiv/`` with ``raw``, ``split`` and ``RELEASE_v1.txt``. ``ogb`` asks on
+standard input before it downloads or updates, which would block a sweep. Missing files are therefore detected before it is called.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,10 +25,10 @@ from torch_geometric.data.storage import GlobalStorage
 from torch_geometric.transforms import ToUndirected
 from torch_geometric.utils import to_undirected
 
-from graphgym_lcat.data.errors import DatasetError
-from graphgym_lcat.data.registry import Statistics
+from lcat_core.datasets import SIZES, Statistics
+from lcat_core.errors import DatasetError, MissingPackage
 
-#: In the folder of a dataset that `lcat datasets --generate` has written.
+#: Marks the folder of a dataset that `lcat datasets --generate` has written.
 SYNTHETIC_MARK = "SYNTHETIC.txt"
 _PARTS = {"train": "train", "val": "valid", "test": "test"}
 _SAFE = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
@@ -35,20 +36,18 @@ _SAFE = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 @dataclass(frozen=True)
 class OgbSpec:
-    """One dataset of OGB.
+    """One dataset of OGB; its size is in ``lcat_core.datasets``.
 
     Attributes:
-        published: its size as the paper gives it.
-        split: the folder of its split.
-        content: the files that must be in ``raw``.
-        release: the version that ``ogb`` 1.3.6 asks for.
-        undirected: ``ogb`` adds the other direction of every edge by itself.
-        target: the type of the nodes that are classified, where there are several types.
-        tasks: more than one: so many binary labels a node, scored by the mean ROC-AUC.
+        split: Folder of its split.
+        content: Files that must be in ``raw``.
+        release: The version that ``ogb`` 1.3.6 expects.
+        undirected: ``ogb`` adds the other direction of every edge automatically.
+        target: The type of nodes to classify, if there are several types.
+        tasks: Number of binary labels per node; if there are several, the metric is the mean ROC-AUC.
     """
 
     name: str
-    published: Statistics
     split: str
     content: tuple[str, ...]
     release: int = 1
@@ -56,31 +55,36 @@ class OgbSpec:
     target: str = ""
     tasks: int = 1
 
-    def folder(self, data_dir: str | os.PathLike) -> Path:
-        """Where ``ogb`` looks; older versions of it added ``_pyg``."""
+    @property
+    def published(self) -> Statistics:
+        """Its size in the paper."""
+        return SIZES[self.name]
+
+    def folder(self, data_dir: str | os.PathLike[str]) -> Path:
+        """Return the folder that ``ogb`` reads; older versions of ``ogb`` appended ``_pyg`` to its name."""
         plain = Path(data_dir) / self.name.replace("-", "_")
         older = plain.with_name(f"{plain.name}_pyg")
         return older if older.is_dir() else plain
 
-    def raw_dir(self, data_dir: str | os.PathLike) -> Path:
+    def raw_dir(self, data_dir: str | os.PathLike[str]) -> Path:
         return self.folder(data_dir) / "raw"
 
     @property
     def raw_files(self) -> tuple[str, ...]:
-        """Relative to ``raw_dir``; those of the split among them."""
+        """Its files, relative to ``raw_dir``, including those of the split."""
         home = f"../split/{self.split}"
         splits = [f"{home}/{self.target or '.'}/{part}.csv.gz" for part in _PARTS.values()]
         if self.target:
             splits.append(f"{home}/nodetype-has-split.csv.gz")
         return (*self.content, *splits, f"../RELEASE_v{self.release}.txt")
 
-    def missing_files(self, data_dir: str | os.PathLike) -> list[str]:
-        """What is not in the dataset's folder, as paths below it."""
+    def missing_files(self, data_dir: str | os.PathLike[str]) -> list[str]:
+        """Return the files that are missing, as paths below the folder of the dataset."""
         raw_dir = self.raw_dir(data_dir)
         return [os.path.normpath(f"raw/{name}") for name in self.raw_files if not (raw_dir / name).is_file()]
 
-    def size_on_disk(self, data_dir: str | os.PathLike) -> Statistics:
-        """Nodes and edges by the small files that count them, without reading the graph."""
+    def size_on_disk(self, data_dir: str | os.PathLike[str]) -> Statistics:
+        """Return the size according to the small files that store the counts, without reading the graph."""
         raw = self.raw_dir(data_dir)
         if self.target:
             nodes = sum(_numbers(raw / "num-node-dict.csv.gz", skip=1))
@@ -90,7 +94,7 @@ class OgbSpec:
             edges = sum(_numbers(raw / "num-edge-list.csv.gz")) * (2 if self.undirected else 1)
         return Statistics(nodes, edges, self.published.features, self.published.classes)
 
-    def is_synthetic(self, data_dir: str | os.PathLike) -> bool:
+    def is_synthetic(self, data_dir: str | os.PathLike[str]) -> bool:
         return (self.folder(data_dir) / SYNTHETIC_MARK).is_file()
 
 
@@ -117,21 +121,18 @@ _MAG = (
 _SPECS = (
     OgbSpec(
         "ogbn-arxiv",
-        Statistics(169_343, 1_166_243, 128, 40),
         "time",
         (*_HOMOGENEOUS, "node-feat.csv.gz", "node_year.csv.gz"),
     ),
     OgbSpec(
         "ogbn-products",
-        Statistics(2_449_029, 123_718_280, 100, 47),
         "sales_ranking",
         (*_HOMOGENEOUS, "node-feat.csv.gz"),
         undirected=True,
     ),
-    OgbSpec("ogbn-mag", Statistics(1_939_743, 21_111_007, 128, 349), "time", _MAG, release=2, target="paper"),
+    OgbSpec("ogbn-mag", "time", _MAG, release=2, target="paper"),
     OgbSpec(
         "ogbn-proteins",
-        Statistics(132_534, 79_122_504, 8, 112),
         "species",
         (*_HOMOGENEOUS, "edge-feat.csv.gz"),
         undirected=True,
@@ -139,18 +140,19 @@ _SPECS = (
     ),
 )
 
-#: By name, as ``dataset.name`` gives it.
+#: The datasets of OGB by name, as in ``dataset.name``.
 OGB_DATASETS: dict[str, OgbSpec] = {spec.name: spec for spec in _SPECS}
 
 
 def read_ogb(spec: OgbSpec, data_dir: Path, scratch: Path) -> Data | HeteroData:
-    """The graph with OGB's split as masks: undirected, labels of one task flat, features of -proteins from its edges.
+    """Read a graph and OGB's split as masks; no file may be missing.
 
-    ``scratch`` is a folder for what ``ogb`` writes beside it. All of ``spec.missing_files`` must be there.
+    The graph becomes undirected, the labels of a single task flat, and nodes of -proteins get the mean of their edge features.
+    ``scratch`` is a folder for the files that ``ogb`` writes.
     """
-    node_datasets = import_ogb()
+    pyg_dataset: Any = import_ogb().PygNodePropPredDataset
 
-    class Located(node_datasets.PygNodePropPredDataset):
+    class Located(pyg_dataset):
         @property
         def processed_dir(self) -> str:
             return str(scratch / "processed")
@@ -158,8 +160,8 @@ def read_ogb(spec: OgbSpec, data_dir: Path, scratch: Path) -> Data | HeteroData:
         def download(self) -> None:
             raise DatasetError(missing_message(spec, data_dir))
 
-    # torch.load refuses classes that it does not know to be harmless; ogb saves and loads these. Those that PyG has allowed for
-    # good are left out, since the context would take them away at its end.
+    # torch.load refuses unknown classes, and ogb saves and loads these. Those that PyG has allowed permanently are left out, since
+    # the context manager would remove them when it exits.
     allowed = torch.serialization.get_safe_globals()
     with torch.serialization.safe_globals([c for c in _SAFE if c not in allowed]), _quietly():
         try:
@@ -170,39 +172,44 @@ def read_ogb(spec: OgbSpec, data_dir: Path, scratch: Path) -> Data | HeteroData:
                 raise
             raise DatasetError(
                 f"{spec.name}: the files in {spec.folder(data_dir).absolute()} could not be read "
-                f"({type(error).__name__}: {error}); if damaged, delete and fetch them again"
+                f"({type(error).__name__}: {error}); if they are damaged, delete them and fetch them again"
             ) from error
     return _heterogeneous(data, split, spec) if spec.target else _homogeneous(data, split, spec)
 
 
 def missing_message(spec: OgbSpec, data_dir: Path) -> str:
-    """What is not there, and what to do."""
+    """Say which files are missing and where to get them."""
     folder, missing = spec.folder(data_dir).absolute(), spec.missing_files(data_dir)
     shown = ", ".join(missing[:4]) + (f" and {len(missing) - 4} more" if len(missing) > 4 else "")
     return (
-        f"{spec.name} is not in {folder}: {shown} missing. Fetch it with the ogb package "
-        f"(NodePropPredDataset({spec.name!r}, root={str(Path(data_dir).absolute())!r})), put its unpacked archive there, or "
-        f"write data of its shape with `lcat datasets {spec.name} --generate --scale 1000`"
+        f"{spec.name} is incomplete in {folder}: {shown} missing. Download it with the ogb package "
+        f"(NodePropPredDataset({spec.name!r}, root={str(Path(data_dir).absolute())!r})), unpack its archive there, or "
+        f"generate random data of its shape with `lcat datasets {spec.name} --generate --scale 1000`"
     )
 
 
-def import_ogb():
-    """The module ``ogb.nodeproppred``."""
-    # On import ogb asks PyPI for its newest version, in a thread that keeps a process without network from ending.
+def import_ogb() -> Any:
+    """Import the module ``ogb.nodeproppred``.
+
+    Raises:
+        MissingPackage: It is not installed.
+    """
+    # On import, ogb asks PyPI for its newest version, in a thread that prevents a process without network from exiting.
+    modules: dict[str, Any] = sys.modules
     absent = object()
-    earlier = sys.modules.get("outdated", absent)
-    sys.modules["outdated"] = None
+    earlier = modules.get("outdated", absent)
+    modules["outdated"] = None
     try:
         import ogb.nodeproppred
     except ModuleNotFoundError as error:
-        raise DatasetError(
-            f"ogbn datasets are read by the ogb package, and {error.name} is not installed: pip install 'graphgym-lcat[ogb]'"
+        raise MissingPackage(
+            f"ogbn datasets need the ogb package, and {error.name} is not installed: pip install 'graphgym-lcat[ogb]'"
         ) from error
     finally:
         if earlier is absent:
-            del sys.modules["outdated"]
+            del modules["outdated"]
         else:
-            sys.modules["outdated"] = earlier
+            modules["outdated"] = earlier
     return ogb.nodeproppred
 
 
@@ -229,7 +236,7 @@ def _heterogeneous(data: Data, split: dict[str, dict[str, Tensor]], spec: OgbSpe
 
 
 def mean_of_edge_features(data: Data) -> Tensor:
-    """Features of nodes that have none: the mean of those of their edges; zero for a node without edges."""
+    """Return features for nodes that have none: the mean over their edges, or zero without edges."""
     target = data.edge_index[1]
     sums = torch.zeros(data.num_nodes, data.edge_attr.size(1)).index_add_(0, target, data.edge_attr)
     return sums / torch.bincount(target, minlength=data.num_nodes).clamp(min=1).view(-1, 1)
@@ -239,7 +246,7 @@ def _labels(y: Tensor, spec: OgbSpec) -> Tensor:
     return y.float() if spec.tasks > 1 else y.view(-1).long()
 
 
-def _set_masks(store, split: dict[str, Tensor], num_nodes: int) -> None:
+def _set_masks(store: Any, split: dict[str, Tensor], num_nodes: int) -> None:
     for part, folder in _PARTS.items():
         mask = torch.zeros(num_nodes, dtype=torch.bool)
         mask[split[folder]] = True
@@ -248,7 +255,7 @@ def _set_masks(store, split: dict[str, Tensor], num_nodes: int) -> None:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """ogb prints what it does, draws a bar for the one graph that it reads, and makes tensors of pandas' read-only arrays."""
+    """Silence ogb: it prints, shows a progress bar for a single graph, and makes tensors from read-only arrays."""
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),

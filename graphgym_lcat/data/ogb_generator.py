@@ -1,6 +1,6 @@
-"""Data of OGB's shape, written in OGB's raw layout: to try a grid without the real files, and to measure at their size.
+"""Random data in the shape and file layout of OGB's datasets, to try a grid without the real files or to measure at their size.
 
-Classes show in the features and in the edges, so that networks learn something; nothing else resembles the real data.
+Features and edges depend on the classes, so that networks can learn something. Nothing else resembles the real data.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from graphgym_lcat.data.errors import DatasetError, unknown_name
 from graphgym_lcat.data.ogb import OGB_DATASETS, RELATIONS, SYNTHETIC_MARK, OgbSpec
 from graphgym_lcat.data.registry import data_directory
+from lcat_core.errors import DatasetError, unknown_name
 
-_SHARES = {  # of train and validation in OGB's splits
+_SHARES = {  # of training and validation nodes in OGB's splits
     "ogbn-arxiv": (0.537, 0.176),
     "ogbn-products": (0.080, 0.016),
     "ogbn-mag": (0.855, 0.088),
@@ -28,16 +28,16 @@ _SHARES = {  # of train and validation in OGB's splits
 }
 _MAG_NODES = {"author": 1_134_649, "field_of_study": 59_965, "institution": 8_740, "paper": 736_389}
 _MAG_EDGES = dict(zip(RELATIONS, (1_043_998, 7_145_660, 5_416_271, 7_505_078), strict=True))
-_MAX_DENSITY = 0.25  # of all pairs: -proteins has too many edges for a thousandth of its nodes
+_MAX_DENSITY = 0.25  # of all pairs: a thousandth of the nodes of -proteins could not have a thousandth of its edges
 _HOMOPHILY = 0.6
 _SIGNAL = 1.5  # length of a class mean
-_NOISE = 2.0  # length of what is added to it
+_NOISE = 2.0  # length of the noise that is added to it
 _PROTEIN_GROUPS = 8
 
 
 @dataclass(frozen=True)
 class _Target:
-    """Where one dataset is written to, how small, and from which random numbers."""
+    """Where one dataset is written, how small it is, and its random generator."""
 
     spec: OgbSpec
     folder: Path
@@ -48,7 +48,7 @@ class _Target:
         return max(least, round(full / self.scale))
 
     def write(self, path: str, values: object, header: bool = False) -> None:
-        """One ``.csv.gz`` file."""
+        """Write one ``.csv.gz`` file."""
         file = self.folder / f"{path}.csv.gz"
         file.parent.mkdir(parents=True, exist_ok=True)
         frame = values if isinstance(values, pd.DataFrame) else pd.DataFrame(np.asarray(values))
@@ -57,26 +57,26 @@ class _Target:
 
 
 def generate_ogb(
-    name: str, scale: float = 1000.0, data_dir: str | os.PathLike | None = None, seed: int = 0
+    name: str, scale: float = 1000.0, data_dir: str | os.PathLike[str] | None = None, seed: int = 0
 ) -> tuple[Path, int, int]:
-    """Writes a graph of the shape of ``name`` with ``1/scale`` of its nodes and edges; returns its folder, nodes and edges.
+    """Write a graph in the shape of ``name`` with ``1/scale`` of its nodes and edges; return its folder, nodes and edges.
 
-    The folder is the one where the real dataset belongs, and must not exist. It holds a file ``SYNTHETIC.txt``.
+    The folder is the one where the real dataset belongs, and must not exist. A file ``SYNTHETIC.txt`` marks it.
     """
     if name not in OGB_DATASETS:
-        raise unknown_name("OGB dataset", name, OGB_DATASETS)
+        raise DatasetError(unknown_name("OGB dataset", name, OGB_DATASETS))
     if not (math.isfinite(scale) and scale >= 1):
-        raise DatasetError(f"scale: expected a number of at least 1 (1000 makes a thousandth), got {scale}")
+        raise DatasetError(f"scale: expected a number of at least 1 (1000 for a thousandth), got {scale}")
     spec, root = OGB_DATASETS[name], data_directory(data_dir)
     home = spec.folder(root)
     if home.exists():
-        what = "synthetic data" if spec.is_synthetic(root) else "something"
+        what = "synthetic data" if spec.is_synthetic(root) else "other data"
         raise DatasetError(
-            f"{home.absolute()} already holds {what}; nothing is overwritten: delete it, or use another folder"
+            f"{home.absolute()} already holds {what}, which are not overwritten; delete them, or use another folder"
         )
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".generating-", dir=root) as scratch:
-        target = _Target(spec, Path(scratch) / "made", scale, np.random.default_rng(seed))
+        target = _Target(spec, Path(scratch) / "dataset", scale, np.random.default_rng(seed))
         _WRITERS[name](target)
         (target.folder / f"RELEASE_v{spec.release}.txt").write_text("", encoding="ascii")
         note = f"Synthetic data in the shape of {name} at 1:{scale:g}, seed {seed}. Not the Open Graph Benchmark's.\n"
@@ -87,7 +87,7 @@ def generate_ogb(
 
 
 def _write_classified(target: _Target) -> None:
-    """-arxiv and -products: one label a node, features, edges stored once."""
+    """Write -arxiv or -products: one label per node, features, and edges in one direction."""
     spec, rng = target.spec, target.rng
     nodes = target.size(spec.published.nodes, spec.published.classes)
     edges = target.size(spec.published.edges // (2 if spec.undirected else 1))
@@ -101,7 +101,7 @@ def _write_classified(target: _Target) -> None:
 
 
 def _write_proteins(target: _Target) -> None:
-    """Hidden groups decide the 112 labels of a node and the 8 features of its edges."""
+    """Write -proteins: hidden groups determine the 112 labels of a node and the 8 features of its edges."""
     spec, rng = target.spec, target.rng
     nodes = target.size(spec.published.nodes, 64)
     groups = _labels(rng, nodes, _PROTEIN_GROUPS)
@@ -118,7 +118,7 @@ def _write_proteins(target: _Target) -> None:
 
 
 def _write_mag(target: _Target) -> None:
-    """Nodes of all types have hidden classes; only papers show theirs."""
+    """Write -mag: nodes of all types have hidden classes, and those of papers are the labels."""
     spec, rng = target.spec, target.rng
     classes = spec.published.classes
     counts = {kind: target.size(count, classes if kind == "paper" else 4) for kind, count in _MAG_NODES.items()}
@@ -164,7 +164,7 @@ def _write_split(target: _Target, nodes: int, kind: str = "") -> None:
 
 
 def _labels(rng: np.random.Generator, count: int, classes: int) -> np.ndarray:
-    """Every class occurs where there is room for all."""
+    """Draw labels; every class occurs if there are enough nodes."""
     return rng.permutation(np.arange(count) % classes)
 
 
@@ -177,7 +177,7 @@ def _features(rng: np.random.Generator, labels: np.ndarray, classes: int, width:
 def _edges(
     rng: np.random.Generator, sources: np.ndarray, destinations: np.ndarray, wanted: int, symmetric: bool
 ) -> np.ndarray:
-    """Different pairs, ``_HOMOPHILY`` of them aimed at one class; without self-loops and reversed pairs if ``symmetric``."""
+    """Draw distinct pairs, a share ``_HOMOPHILY`` of them within a class; no self-loops or reversed pairs if ``symmetric``."""
     n, m = len(sources), len(destinations)
     pairs = n * (n - 1) // 2 if symmetric else n * m
     wanted = max(1, min(wanted, int(_MAX_DENSITY * pairs)))

@@ -1,61 +1,59 @@
-"""What is known of each dataset before it is opened: its PyG class, its files, its published size."""
+"""The datasets by name: those that PyG reads from files, one row each, and those that a registered function returns."""
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from torch_geometric import datasets as pyg
-from torch_geometric.data import InMemoryDataset
+from torch_geometric.data import Data, InMemoryDataset
 
-
-@dataclass(frozen=True)
-class Statistics:
-    """Size of a graph as PyG counts it: every direction of every edge, self-loops included."""
-
-    nodes: int
-    edges: int
-    features: int
-    classes: int
-
-    @property
-    def avg_degree(self) -> float:
-        return self.edges / self.nodes
+from graphgym_lcat.data.block_model import block_model
+from graphgym_lcat.data.csbm import csbm
+from lcat_core.datasets import SIZES, Statistics
+from lcat_core.errors import DatasetError
 
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """One dataset of the paper, stored as ``<data_dir>/<name>/<subfolder>/raw/<raw_files>``.
+    """A dataset that PyG reads, stored as ``<data_dir>/<name>/<subfolder>/raw/<raw_files>``; its size is in ``lcat_core.datasets``.
 
-    ``site_is_gone`` marks those that PyG can no longer download.
+    Attributes:
+        pyg_class: What reads it, called with ``arguments``.
+        site_is_gone: PyG can no longer download it.
     """
 
     name: str
     pyg_class: Callable[..., InMemoryDataset]
     raw_files: tuple[str, ...]
-    published: Statistics
     subfolder: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
     site_is_gone: bool = False
 
-    def folder(self, data_dir: str | os.PathLike) -> Path:
+    @property
+    def published(self) -> Statistics:
+        """Its size in the paper."""
+        return SIZES[self.name]
+
+    def folder(self, data_dir: str | os.PathLike[str]) -> Path:
         return Path(data_dir) / self.name
 
-    def raw_dir(self, data_dir: str | os.PathLike) -> Path:
+    def raw_dir(self, data_dir: str | os.PathLike[str]) -> Path:
         return self.folder(data_dir) / self.subfolder / "raw"
 
-    def missing_files(self, data_dir: str | os.PathLike) -> list[str]:
-        """Raw files that are not in the folder where PyG looks for them."""
+    def missing_files(self, data_dir: str | os.PathLike[str]) -> list[str]:
+        """Return the raw files that are not in the folder where PyG looks for them."""
         raw_dir = self.raw_dir(data_dir)
         return [name for name in self.raw_files if not (raw_dir / name).is_file()]
 
 
-def _planetoid(name: str, *statistics: int) -> DatasetSpec:
+def _planetoid(name: str) -> DatasetSpec:
     parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
     files = tuple(f"ind.{name.lower()}.{part}" for part in parts)
-    return DatasetSpec(name, pyg.Planetoid, files, Statistics(*statistics), name, {"name": name})
+    return DatasetSpec(name, pyg.Planetoid, files, name, {"name": name})
 
 
 _SPECS = (
@@ -63,68 +61,79 @@ _SPECS = (
         "AmazonComputers",
         pyg.Amazon,
         ("amazon_electronics_computers.npz",),
-        Statistics(13752, 491722, 767, 10),
         "Computers",
         {"name": "Computers"},
     ),
-    DatasetSpec(
-        "AmazonPhoto",
-        pyg.Amazon,
-        ("amazon_electronics_photo.npz",),
-        Statistics(7650, 238162, 745, 8),
-        "Photo",
-        {"name": "Photo"},
-    ),
-    DatasetSpec("GitHub", pyg.GitHub, ("github.npz",), Statistics(37700, 578006, 128, 2), site_is_gone=True),
-    DatasetSpec(
-        "FacebookPagePage",
-        pyg.FacebookPagePage,
-        ("facebook.npz",),
-        Statistics(22470, 342004, 128, 4),
-        site_is_gone=True,
-    ),
-    DatasetSpec(
-        "CoauthorPhysics",
-        pyg.Coauthor,
-        ("ms_academic_phy.npz",),
-        Statistics(34493, 495924, 8415, 5),
-        "Physics",
-        {"name": "Physics"},
-    ),
-    DatasetSpec(
-        "TwitchEN",
-        pyg.Twitch,
-        ("EN.npz",),
-        Statistics(7126, 77774, 128, 2),
-        "EN",
-        {"name": "EN"},
-        site_is_gone=True,
-    ),
-    DatasetSpec(
-        "CoauthorCS",
-        pyg.Coauthor,
-        ("ms_academic_cs.npz",),
-        Statistics(18333, 163788, 6805, 15),
-        "CS",
-        {"name": "CS"},
-    ),
-    DatasetSpec(
-        "DBLP",
-        pyg.CitationFull,
-        ("dblp.npz",),
-        Statistics(17716, 105734, 1639, 4),
-        "dblp",
-        {"name": "DBLP"},
-    ),
-    _planetoid("PubMed", 19717, 88648, 500, 3),
-    _planetoid("Cora", 2708, 10556, 1433, 7),
-    _planetoid("CiteSeer", 3327, 9104, 3703, 6),
+    DatasetSpec("AmazonPhoto", pyg.Amazon, ("amazon_electronics_photo.npz",), "Photo", {"name": "Photo"}),
+    DatasetSpec("GitHub", pyg.GitHub, ("github.npz",), site_is_gone=True),
+    DatasetSpec("FacebookPagePage", pyg.FacebookPagePage, ("facebook.npz",), site_is_gone=True),
+    DatasetSpec("CoauthorPhysics", pyg.Coauthor, ("ms_academic_phy.npz",), "Physics", {"name": "Physics"}),
+    DatasetSpec("TwitchEN", pyg.Twitch, ("EN.npz",), "EN", {"name": "EN"}, site_is_gone=True),
+    DatasetSpec("CoauthorCS", pyg.Coauthor, ("ms_academic_cs.npz",), "CS", {"name": "CS"}),
+    DatasetSpec("DBLP", pyg.CitationFull, ("dblp.npz",), "dblp", {"name": "DBLP"}),
+    _planetoid("PubMed"),
+    _planetoid("Cora"),
+    _planetoid("CiteSeer"),
 )
 
 #: The datasets of the paper by name, from the highest to the lowest average degree.
 DATASETS: dict[str, DatasetSpec] = {spec.name: spec for spec in _SPECS}
 
 
-def data_directory(configured: str | os.PathLike | None = None) -> Path:
-    """The root of all datasets: the configured folder, else ``LCAT_DATA_DIR``, else ``./datasets``."""
+@dataclass(frozen=True)
+class EmbeddedDataset:
+    """A graph that a function returns.
+
+    Attributes:
+        load: Returns the graph; its arguments are the parameters of the dataset.
+        group: The group of the configuration that holds these parameters, such as ``block_model``; empty if there are none.
+    """
+
+    load: Callable[..., Data]
+    group: str = ""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(inspect.signature(self.load).parameters)
+
+
+#: Graphs that a function returns, by name; those of this package need no files.
+EMBEDDED: dict[str, EmbeddedDataset] = {
+    "KarateClub": EmbeddedDataset(lambda: pyg.KarateClub()[0]),
+    "BlockModel": EmbeddedDataset(block_model, "block_model"),
+    "csbm": EmbeddedDataset(csbm, "csbm"),
+}
+
+
+def register_dataset(name: str, group: str = "") -> Callable[[Callable[..., Data]], Callable[..., Data]]:
+    """Register a function that returns a graph as the dataset ``name``; use it as a decorator.
+
+    The function may read files or generate the graph. Every process that uses the dataset must import the module that registers
+    it: name the module in ``lcat.plugins``.
+
+    Args:
+        name: What ``dataset.name`` selects it by.
+        group: The group of the configuration whose keys are passed to the function by name.
+
+    Raises:
+        DatasetError: Another dataset has this name.
+    """
+
+    def register(load: Callable[..., Data]) -> Callable[..., Data]:
+        known = EMBEDDED.get(name)
+        if name in SIZES or (known is not None and _origin(known.load) != _origin(load)):
+            raise DatasetError(f"a dataset {name!r} exists already; choose another name")
+        EMBEDDED[name] = EmbeddedDataset(load, group)
+        return load
+
+    return register
+
+
+def _origin(function: Callable[..., Data]) -> tuple[str, str]:
+    """Identify a function across reloads of its module."""
+    return function.__module__, function.__qualname__
+
+
+def data_directory(configured: str | os.PathLike[str] | None = None) -> Path:
+    """Return the root of all datasets: the configured folder, else ``LCAT_DATA_DIR``, else ``./datasets``."""
     return Path(configured or os.environ.get("LCAT_DATA_DIR") or "datasets").expanduser()

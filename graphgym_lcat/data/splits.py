@@ -1,7 +1,7 @@
-"""Which nodes train, which select, which test: random, public, or from a file.
+"""Splits into training, validation and test nodes: random, public, or from a file.
 
-A random split depends only on the number of nodes, the ratios and its own seed, never on the model, the seed
-of the initialisation or a global random state: any two models of a dataset are compared on the same nodes.
+A random split depends only on the number of nodes, the ratios and its own seed, never on the model, the seed of the weights or a
+global random state. All models are therefore compared on the same nodes of a dataset.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphgym_lcat.data.errors import DatasetError, unknown_name
+from lcat_core.errors import DatasetError, unknown_name
+from lcat_core.run_folder import SPLITS
 
-PARTS = ("train", "val", "test")
 MODES = ("random", "public", "file")
 RATIOS = "three positive numbers (train, val, test) with a sum of at most 1"
 
@@ -34,30 +34,30 @@ class Split(NamedTuple):
 
 
 def are_ratios(ratios: Sequence[float]) -> bool:
-    """Whether ``ratios`` are what ``RATIOS`` says; nan is no positive number."""
+    """Whether ``ratios`` are as described by ``RATIOS``; NaN is not a positive number."""
     return len(ratios) == 3 and all(ratio > 0 for ratio in ratios) and sum(ratios) <= 1 + 1e-9
 
 
 def random_split(num_nodes: int, split_seed: int = 0, ratios: Sequence[float] = (0.7, 0.15, 0.15)) -> Split:
-    """A plain random (not stratified) split; ratios that sum to less than 1 leave nodes out."""
+    """Draw a plain random (not stratified) split; ratios that sum to less than 1 leave nodes unused."""
     ratios = [float(ratio) for ratio in ratios]
     if not are_ratios(ratios):
         raise DatasetError(f"split ratios: expected {RATIOS}, got {ratios}")
     if not 0 <= split_seed < 2**32:
         raise DatasetError(f"split seed: expected an integer from 0 to 2**32 - 1, got {split_seed}")
-    # NumPy promises never to change what RandomState draws; neither its newer generators nor PyTorch do.
+    # NumPy guarantees that RandomState never changes what it draws; its newer generators and PyTorch give no such guarantee.
     order = torch.from_numpy(np.random.RandomState(split_seed).permutation(num_nodes)).long()
     bounds = [round(num_nodes * share) for share in np.cumsum(ratios)]
     parts = (order[: bounds[0]], order[bounds[0] : bounds[1]], order[bounds[1] : bounds[2]])
-    return validated_split(dict(zip(PARTS, parts, strict=True)), num_nodes, "random split")
+    return validated_split(dict(zip(SPLITS, parts, strict=True)), num_nodes, "random split")
 
 
 def public_split(data: Data, index: int | None = None) -> Split:
-    """The split that comes with the dataset; ``index`` chooses the column of two-dimensional masks."""
-    missing = [f"{part}_mask" for part in PARTS if data.get(f"{part}_mask") is None]
+    """Return the split that comes with the dataset; ``index`` selects the column of two-dimensional masks."""
+    missing = [f"{part}_mask" for part in SPLITS if data.get(f"{part}_mask") is None]
     if missing:
-        raise DatasetError(f"this dataset has no public split: {', '.join(missing)} missing; use a random one")
-    masks = {part: data[f"{part}_mask"] for part in PARTS}
+        raise DatasetError(f"this dataset has no public split ({', '.join(missing)} missing); use a random one")
+    masks = {part: data[f"{part}_mask"] for part in SPLITS}
     for part, mask in masks.items():
         if mask.dim() == 1:
             continue
@@ -71,11 +71,11 @@ def public_split(data: Data, index: int | None = None) -> Split:
 
 
 def split_from_file(path: str | os.PathLike, num_nodes: int) -> Split:
-    """Reads ``train``, ``val`` and ``test`` (node indices or masks) from an ``.npz`` or ``.json`` file."""
+    """Read ``train``, ``val`` and ``test`` (node indices or masks) from an ``.npz`` or ``.json`` file."""
     path = Path(path)
     try:
         if path.suffix == ".npz":
-            # NumPy leaves the file open when it is damaged, unless the file is ours.
+            # NumPy does not close a damaged file that it has opened itself.
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 content = {key: archive[key] for key in archive.files}
         elif path.suffix == ".json":
@@ -84,20 +84,24 @@ def split_from_file(path: str | os.PathLike, num_nodes: int) -> Split:
             raise DatasetError(f"split file {path}: expected a file that ends in .npz or .json")
     except (OSError, zipfile.BadZipFile, EOFError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise DatasetError(f"split file {path} could not be read: {error}") from error
-    if not isinstance(content, dict) or not set(PARTS) <= set(content):
+    if not isinstance(content, dict) or not set(SPLITS) <= set(content):
         found = sorted(content) if isinstance(content, dict) else type(content).__name__
-        raise DatasetError(f"split file {path}: expected the keys {', '.join(PARTS)}, found {found}")
-    return validated_split({part: content[part] for part in PARTS}, num_nodes, f"split file {path}")
+        raise DatasetError(f"split file {path}: expected the keys {', '.join(SPLITS)}, found {found}")
+    return validated_split({part: content[part] for part in SPLITS}, num_nodes, f"split file {path}")
 
 
 def validated_split(parts: Mapping[str, object], num_nodes: int, where: str) -> Split:
-    """Index arrays or masks as a ``Split``; empty parts, overlaps and indices out of range are errors."""
-    indices = {part: _indices(parts[part], num_nodes, f"{where}, {part}") for part in PARTS}
+    """Convert index arrays or masks to a ``Split``.
+
+    Raises:
+        DatasetError: An empty part, an overlap, or an index out of range.
+    """
+    indices = {part: _indices(parts[part], num_nodes, f"{where}, {part}") for part in SPLITS}
     owner = torch.full((num_nodes,), -1)
     for number, (part, nodes) in enumerate(indices.items()):
         taken = nodes[owner[nodes] >= 0]
         if len(taken):
-            other = PARTS[int(owner[taken[0]])]
+            other = SPLITS[int(owner[taken[0]])]
             raise DatasetError(f"{where}: node {int(taken[0])} is in both {other} and {part}")
         owner[nodes] = number
     return Split(**indices)
@@ -120,7 +124,7 @@ def _indices(nodes: object, num_nodes: int, where: str) -> Tensor:
         wrong = int(nodes[0] if nodes[0] < 0 else nodes[-1])
         raise DatasetError(f"{where}: node {wrong} is out of range, the graph has {num_nodes} nodes")
     if (nodes[1:] == nodes[:-1]).any():
-        raise DatasetError(f"{where}: a node occurs twice")
+        raise DatasetError(f"{where}: a node appears twice")
     return nodes
 
 
@@ -133,11 +137,11 @@ def apply_split(
     index: int | None = None,
     path: str | os.PathLike | None = None,
 ) -> Data:
-    """Sets ``train_mask``, ``val_mask`` and ``test_mask`` of ``data`` (in place) and returns it.
+    """Set ``train_mask``, ``val_mask`` and ``test_mask`` of ``data`` in place, and return it.
 
     Args:
-        mode: ``random`` uses ``ratios`` and ``split_seed``; ``public`` the dataset's own masks (and ``index``
-            where they have several columns); ``file`` reads ``path``.
+        mode: ``random`` uses ``ratios`` and ``split_seed``; ``public`` uses the dataset's own masks, and ``index`` if they have
+            several columns; ``file`` reads ``path``.
     """
     if mode == "random":
         split = random_split(data.num_nodes, split_seed, ratios)
@@ -148,7 +152,7 @@ def apply_split(
             raise DatasetError("split mode 'file' needs the path of an .npz or .json file")
         split = split_from_file(path, data.num_nodes)
     else:
-        raise unknown_name("split mode", mode, MODES)
+        raise DatasetError(unknown_name("split mode", mode, MODES))
     for part, nodes in split._asdict().items():
         mask = torch.zeros(data.num_nodes, dtype=torch.bool)
         mask[nodes] = True

@@ -1,5 +1,27 @@
-"""GraphGym's registries: configuration, layers, network, loader, optimizers, loop. Importing this registers everything."""
+"""Everything that touches GraphGym: configuration, layers, networks, loader, optimizers and loops. Importing registers it all."""
 
-from graphgym_lcat.gym import adjacency_layers, classic, config, layers, loader, network, optimizer, stacked_network
+from graphgym_lcat.gym import (
+    adjacency_layers,
+    classic,
+    config,
+    csbm,
+    layers,
+    loader,
+    network,
+    optimizer,
+    stacked_network,
+    training,
+)
 
-__all__ = ["adjacency_layers", "classic", "config", "layers", "loader", "network", "optimizer", "stacked_network"]
+__all__ = [
+    "adjacency_layers",
+    "classic",
+    "config",
+    "csbm",
+    "layers",
+    "loader",
+    "network",
+    "optimizer",
+    "stacked_network",
+    "training",
+]

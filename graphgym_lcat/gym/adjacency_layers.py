@@ -1,8 +1,14 @@
-"""GraphGym's layers over the attention adjacency, and what PNA and GCNII need around them."""
+"""GraphGym's layers on the attention adjacency: one adapter per family, registered with λ learned or set, and with both λ fixed.
+
+To add a layer, write an adapter that builds ``self.model``, and decorate it with the name of its row in
+``lcat_core.models.FAMILIES``.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch_geometric.data import Data
@@ -15,43 +21,83 @@ from torch_geometric.utils import degree
 from graphgym_lcat.gym.layers import attention_options, lambda_options, refuse_lambdas
 from graphgym_lcat.gym.registration import register_once
 from graphgym_lcat.nn import LCATGCN2Conv, LCATGINConv, LCATPNAConv
+from lcat_core.errors import SettingsError
+from lcat_core.models import FAMILIES, FIXED_LAYERS
 
-CAT = {"lambda1": 1.0, "lambda2": 1.0}
+_CAT = {"lambda1": 1.0, "lambda2": 1.0}
+
+
+class AdjacencyLayer(torch.nn.Module):
+    """The base of the adapters; ``layer_type`` is the name that the layer was built by."""
+
+    model: torch.nn.Module
+
+    def __init__(self, layer_type: str):
+        super().__init__()
+        self.layer_type = layer_type
+
+    def options(self) -> dict[str, Any]:
+        """Return what the layer takes from ``cfg.lcat``, with the two λ.
+
+        Raises:
+            SettingsError: A key is set that this layer does not support.
+        """
+        options = attention_options()
+        for key in ("dropout", "edge_dim"):
+            if options.pop(key):
+                raise SettingsError(
+                    f"`lcat.{key}` must be 0 for {self.layer_type!r}, got {cfg.lcat[key]}", f"lcat.{key}"
+                )
+        if self.layer_type not in FIXED_LAYERS:
+            return options | lambda_options()
+        refuse_lambdas(self.layer_type)
+        return options | _CAT
+
+    def forward(self, batch: Data) -> Data:
+        batch.x = self.model(batch.x, batch.edge_index)
+        return batch
+
+
+Adapter = TypeVar("Adapter", bound=Callable[..., AdjacencyLayer])
+
+
+def adjacency_layer(family_name: str) -> Callable[[Adapter], Adapter]:
+    """Register an adapter under both names of its family: ``lcat…`` (λ learned or set) and ``cat…`` (both λ are 1)."""
+    family = FAMILIES[family_name]
+
+    def register(adapter: Adapter) -> Adapter:
+        for layer_type in (family.layer_type, family.fixed_layer_type):
+            register_once(layer_dict, layer_type, _builder(adapter, layer_type))
+        return adapter
+
+    return register
+
+
+def _builder(adapter: Callable[..., AdjacencyLayer], layer_type: str) -> Callable[..., AdjacencyLayer]:
+    @functools.wraps(adapter, assigned=("__module__", "__qualname__", "__name__", "__doc__"), updated=())
+    def build(layer_config: LayerConfig, **kwargs: Any) -> AdjacencyLayer:
+        return adapter(layer_type, layer_config, **kwargs)
+
+    return build
 
 
 def degree_histogram(data: Data) -> torch.Tensor:
-    """Number of nodes of each in-degree, which PNA's scalers are set up by."""
+    """Count the nodes of each in-degree, which determines the scalers of PNA."""
     degrees = degree(data.edge_index[1], data.num_nodes, dtype=torch.long)
     return torch.bincount(degrees)
 
 
-class _AdjacencyLayer(torch.nn.Module):
-    """Reads ``cfg.lcat``; a subclass builds ``self.model``."""
+@adjacency_layer("pna")
+class PNALayer(AdjacencyLayer):
+    """PNA. The degree histogram is computed from the graph of the first forward pass, and kept."""
 
-    name = ""
-    learns_lambdas = True
+    knows_degrees: torch.Tensor
 
-    def _options(self) -> dict[str, Any]:
-        options = attention_options()
-        for key in ("dropout", "edge_dim"):
-            if options.pop(key):
-                raise ValueError(f"`lcat.{key}` must be 0 for {self.name!r}, got {cfg.lcat[key]}")
-        if self.learns_lambdas:
-            return options | lambda_options()
-        refuse_lambdas(self.name, f"l{self.name}")
-        return options | CAT
-
-
-class LCATPNAConvLayer(_AdjacencyLayer):
-    """``lcatpnaconv``. Its degree histogram comes from the graph of the first forward pass, and stays."""
-
-    name = "lcatpnaconv"
-
-    def __init__(self, layer_config: LayerConfig, **kwargs):
-        super().__init__()
-        options = self._options()
+    def __init__(self, layer_type: str, layer_config: LayerConfig, **kwargs: Any):
+        super().__init__(layer_type)
+        options = self.options()
         options.pop("backend")
-        # A histogram of no nodes: PyG's buffers are filled in when the graph is seen.
+        # A dummy histogram: PyG's buffers are filled in when the first graph is seen.
         self.model = LCATPNAConv(
             layer_config.dim_in,
             layer_config.dim_out,
@@ -66,48 +112,42 @@ class LCATPNAConvLayer(_AdjacencyLayer):
     def forward(self, batch: Data) -> Data:
         if not self.knows_degrees:
             self._set_degrees(degree_histogram(batch))
-        batch.x = self.model(batch.x, batch.edge_index)
-        return batch
+        return super().forward(batch)
 
     def _set_degrees(self, histogram: torch.Tensor) -> None:
         degrees = torch.arange(histogram.numel(), device=histogram.device)
         nodes = histogram.sum()
-        scaler = self.model.aggr_module
+        scaler: Any = self.model.aggr_module
         scaler.avg_deg_lin.data.fill_((degrees * histogram).sum() / nodes)
         scaler.avg_deg_log.data.fill_((torch.log(degrees + 1) * histogram).sum() / nodes)
         self.knows_degrees.fill_(True)
 
 
-class CATPNAConvLayer(LCATPNAConvLayer):
-    """``catpnaconv``: both λ are 1."""
+@adjacency_layer("gcnii")
+class GCN2Layer(AdjacencyLayer):
+    """GCNII. The input of the first such layer is h⁰ of all of them; ``model.type: lcat`` numbers them."""
 
-    name, learns_lambdas = "catpnaconv", False
-
-
-class LCATGCN2ConvLayer(_AdjacencyLayer):
-    """``lcatgcn2conv``. The representation that enters the first such layer is h⁰ of all; ``model.type: lcat`` numbers them."""
-
-    name = "lcatgcn2conv"
-
-    def __init__(self, layer_config: LayerConfig, **kwargs):
-        super().__init__()
+    def __init__(self, layer_type: str, layer_config: LayerConfig, **kwargs: Any):
+        super().__init__(layer_type)
         if layer_config.dim_in != layer_config.dim_out:
-            raise ValueError(
-                f"{self.name!r} keeps the width, got {layer_config.dim_in} → {layer_config.dim_out}; "
-                "set `gnn.layers_pre_mp: 1` so that a linear layer comes first"
+            raise SettingsError(
+                f"{self.layer_type!r} keeps the width, got {layer_config.dim_in} → {layer_config.dim_out}; "
+                "set `gnn.layers_pre_mp: 1` to put a linear layer first",
+                "gnn.layers_pre_mp",
             )
         self.model = LCATGCN2Conv(
             layer_config.dim_out,
             alpha=float(cfg.lcat.gcn2_alpha),
             theta=float(cfg.lcat.gcn2_theta),
             layer=1,
-            **self._options(),
+            **self.options(),
             **kwargs,
         )
 
     def set_number(self, number: int) -> None:
-        """The layer's place in the network, from 1 on, decides its β."""
-        self.model.beta = torch.log(torch.tensor(cfg.lcat.gcn2_theta / number + 1)).item()
+        """Set the position of the layer in the network, from 1, which determines β."""
+        model: Any = self.model
+        model.beta = torch.log(torch.tensor(cfg.lcat.gcn2_theta / number + 1)).item()
 
     def forward(self, batch: Data) -> Data:
         if "x_0" not in batch:
@@ -116,20 +156,13 @@ class LCATGCN2ConvLayer(_AdjacencyLayer):
         return batch
 
 
-class CATGCN2ConvLayer(LCATGCN2ConvLayer):
-    """``catgcn2conv``: both λ are 1."""
+@adjacency_layer("gin")
+class GINLayer(AdjacencyLayer):
+    """GIN with a perceptron of two layers. The score always has weights of its own."""
 
-    name, learns_lambdas = "catgcn2conv", False
-
-
-class LCATGINConvLayer(_AdjacencyLayer):
-    """``lcatginconv``: GIN with a perceptron of two layers. The score always has weights of its own."""
-
-    name = "lcatginconv"
-
-    def __init__(self, layer_config: LayerConfig, **kwargs):
-        super().__init__()
-        options = self._options()
+    def __init__(self, layer_type: str, layer_config: LayerConfig, **kwargs: Any):
+        super().__init__(layer_type)
+        options = self.options()
         options.pop("score_weights")
         width = layer_config.dim_out
         perceptron = MLP([layer_config.dim_in, width, width], act=cfg.gnn.act, norm=None)
@@ -137,30 +170,9 @@ class LCATGINConvLayer(_AdjacencyLayer):
             perceptron, cfg.lcat.gin_eps, cfg.lcat.gin_train_eps, in_channels=layer_config.dim_in, **options, **kwargs
         )
 
-    def forward(self, batch: Data) -> Data:
-        batch.x = self.model(batch.x, batch.edge_index)
-        return batch
-
-
-class CATGINConvLayer(LCATGINConvLayer):
-    """``catginconv``: both λ are 1."""
-
-    name, learns_lambdas = "catginconv", False
-
 
 def number_layers(network: torch.nn.Module) -> None:
-    """Tells every GCNII layer of a network its place."""
-    layers = [module for module in network.modules() if isinstance(module, LCATGCN2ConvLayer)]
+    """Number the GCNII layers of a network in order."""
+    layers = [module for module in network.modules() if isinstance(module, GCN2Layer)]
     for number, layer in enumerate(layers, start=1):
         layer.set_number(number)
-
-
-for _layer in (
-    LCATPNAConvLayer,
-    CATPNAConvLayer,
-    LCATGCN2ConvLayer,
-    CATGCN2ConvLayer,
-    LCATGINConvLayer,
-    CATGINConvLayer,
-):
-    register_once(layer_dict, _layer.name, _layer)

@@ -1,4 +1,4 @@
-"""Sampled mini-batches for graphs whose full batch does not fit; full batch, the default, needs no loader at all."""
+"""Sampled mini-batches, for graphs whose full batch does not fit into memory; full batch, the default, needs no loader."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.loader import NeighborLoader
 
+from lcat_core.errors import MissingPackage
+
 SAMPLERS = ("full_batch", "neighbor")
 
 
-class SamplerMissing(ImportError):
-    """PyG cannot sample here; the message says what to install or to set."""
-
-
 def sampled_batches(data: Data | HeteroData, train_nodes: Tensor, target: str | None) -> NeighborLoader | None:
-    """Batches of ``train.batch_size`` training nodes with ``train.neighbor_sizes`` neighbours a layer; None for full batch."""
+    """Return batches of ``train.batch_size`` training nodes with ``train.neighbor_sizes`` neighbours per layer.
+
+    For ``train.sampler: full_batch`` return None.
+
+    Raises:
+        MissingPackage: PyG has no sampler here.
+    """
     if cfg.train.sampler == "full_batch":
         return None
     if not (pyg_typing.WITH_PYG_LIB or pyg_typing.WITH_TORCH_SPARSE):
-        raise SamplerMissing(
+        raise MissingPackage(
             "`train.sampler: neighbor` needs pyg-lib or torch-sparse, and neither is installed; install one (see PyG's "
-            "installation page), or set `train.sampler: full_batch`, which the kernels of this package make affordable"
+            "installation page), or set `train.sampler: full_batch`, which the kernels of this package make affordable",
+            "train.sampler",
         )
     return NeighborLoader(
         data,

@@ -10,9 +10,12 @@ import torch
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import train_dict
 
-from graphgym_lcat.gym.files import write_json
+from graphgym_lcat.gym.build import Parts
+from graphgym_lcat.gym.history import History
 from graphgym_lcat.gym.registration import register_once
 from graphgym_lcat.gym.training import Training
+from lcat_core.files import write_json
+from lcat_core.run_folder import RESULT
 
 
 def train_lcat(
@@ -22,20 +25,22 @@ def train_lcat(
     optimizer: torch.optim.Optimizer,
     scheduler: Any,
 ) -> dict[str, Any]:
-    """Trains ``model`` on the one graph of ``loaders[0]`` as ``lcat run`` does, without checkpoints.
+    """Train ``model`` on the one graph of ``loaders[0]`` as ``lcat run`` does, but without checkpoints.
 
-    ``loggers`` are not used: the same ``stats.json`` lines, ``lambdas.csv`` and a ``result.json`` are written to
-    ``cfg.run_dir``. Returns the result: best epoch, metrics of all splits there, λ.
+    ``loggers`` are not used: the same ``stats.json`` lines, ``lambdas.csv`` and a ``result.json`` are written to ``cfg.run_dir``.
+    Returns the result: best epoch, its metrics on all splits, and λ.
     """
-    data = next(iter(loaders[0]))
     run_dir = Path(cfg.run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
-    training = Training(run_dir, {}, parts=(data, model, optimizer, scheduler))
-    training.start(None)
-    for _ in training.epochs():
-        pass
-    result = training.finish()
-    write_json(run_dir / "result.json", result)
+    training = Training(Parts(next(iter(loaders[0])), model, optimizer, scheduler))
+    history = History(run_dir, training)
+    history.start()
+    for epoch in training.epochs():
+        history.add(epoch)
+    history.flush()
+    history.close()
+    result = training.finish(run_dir)
+    write_json(run_dir / RESULT, result)
     return result
 
 

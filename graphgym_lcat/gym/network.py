@@ -1,8 +1,9 @@
-"""GraphGym's network with additions: sparse input, a faster PReLU, layer normalisation, and numbered GCNII layers."""
+"""GraphGym's network with sparse input, a faster PReLU, layer normalisation, and numbered GCNII layers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch_geometric.data import Data
@@ -19,11 +20,11 @@ from graphgym_lcat.nn.sparse_linear import SparseLinear
 class LCATNetwork(GNN):
     """``model.type: lcat``: the same layers and initial weights as GraphGym's ``gnn``.
 
-    The first layer before message passing takes bag-of-words features as a CSR matrix, and ``lcat.norm: layer`` makes
-    ``gnn.batchnorm: true`` a layer normalisation.
+    The first layer before message passing accepts bag-of-words features as a CSR matrix. With ``lcat.norm: layer``,
+    ``gnn.batchnorm: true`` means layer normalisation.
     """
 
-    def __init__(self, dim_in: int, dim_out: int, **kwargs):
+    def __init__(self, dim_in: int, dim_out: int, **kwargs: Any):
         super().__init__(dim_in, dim_out, **kwargs)
         self.takes_sparse = cfg.gnn.layers_pre_mp > 0 and not cfg.dataset.node_encoder
         if self.takes_sparse:
@@ -44,12 +45,15 @@ class LCATNetwork(GNN):
         return super().forward(batch)
 
 
-def _replace(module: torch.nn.Module, kind: type, make: Callable[[torch.nn.Module], torch.nn.Module]) -> None:
+Kind = TypeVar("Kind", bound=torch.nn.Module)
+
+
+def _replace(module: torch.nn.Module, kind: type[Kind], replacement: Callable[[Kind], torch.nn.Module]) -> None:
     for name, child in module.named_children():
         if isinstance(child, kind):
-            setattr(module, name, make(child))
+            setattr(module, name, replacement(child))
         else:
-            _replace(child, kind, make)
+            _replace(child, kind, replacement)
 
 
 def _faster(act: torch.nn.PReLU) -> PReLU:

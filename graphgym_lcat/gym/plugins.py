@@ -1,7 +1,7 @@
-"""Modules of the user that register datasets, layers or configuration keys with GraphGym, named by ``lcat.plugins``.
+"""Modules of the user that register datasets, layers, metrics or configuration keys, named by ``lcat.plugins``.
 
-GraphGym finds nothing by itself: somebody must import what registers. A ``main.py`` of one's own does so; ``lcat run`` and the
-workers of a sweep do it here, before the names in a configuration are looked up.
+GraphGym finds nothing automatically: somebody must import the modules that register. A user's own ``main.py`` imports them; ``lcat
+run`` and the workers of a sweep import them here, before they look up the names in a configuration.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from lcat_core.errors import SettingsError
+
 KEY = "lcat.plugins"
 
 
-class PluginError(ValueError):
-    """A module that cannot be imported."""
-
-
 def import_plugins(names: Iterable[str]) -> None:
-    """Imports these modules, from the working directory too.
+    """Import these modules; modules in the working directory are found too.
 
     Raises:
-        PluginError: a module is not there, or fails.
+        SettingsError: A module does not exist, or its import fails.
     """
     new = [name for name in names if name not in sys.modules]
     folder = str(Path.cwd())
@@ -36,11 +34,13 @@ def _import(name: str, folder: str) -> None:
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):  # something that the module itself needs
-            raise PluginError(f"`{KEY}` names {name!r}, which needs {error.name!r}: {error}") from error
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):  # a package that the module itself needs
+            raise SettingsError(f"`{KEY}` names {name!r}, which needs {error.name!r}: {error}", KEY) from error
         hint = "; give the name of the module, without .py" if name.endswith(".py") else ""
-        raise PluginError(
-            f"`{KEY}` names {name!r}, which is neither a module in {folder} nor an installed one{hint}"
+        raise SettingsError(
+            f"`{KEY}` names {name!r}, which is neither a module in {folder} nor an installed one{hint}", KEY
         ) from error
-    except Exception as error:  # whatever the user's code raises is theirs to see, in one line like any other mistake
-        raise PluginError(f"`{KEY}` names {name!r}, which fails on import: {type(error).__name__}: {error}") from error
+    except Exception as error:  # the user's code may raise anything; report it in one line like any other mistake
+        raise SettingsError(
+            f"`{KEY}` names {name!r}, which fails on import: {type(error).__name__}: {error}", KEY
+        ) from error

@@ -1,4 +1,4 @@
-"""Registers with GraphGym without getting in the way of other plugins."""
+"""Registration with GraphGym that does not interfere with other plugins."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 
 def register_once(mapping: dict[str, Any], name: str, thing: Any) -> None:
-    """Puts ``thing`` under ``name`` into one of GraphGym's registries.
+    """Register ``thing`` as ``name`` in one of GraphGym's registries.
 
-    GraphGym raises a ``KeyError`` for a name that is there. Importing this package again is no mistake, so its own entries are
-    replaced; a name that belongs to someone else is left to them, with a warning.
+    GraphGym raises ``KeyError`` for a name that is taken. Importing this package again is not an error, so its own entries are
+    replaced. A name that another plugin has taken stays theirs, with a warning.
     """
     present = mapping.get(name)
     if present is not None and _origin(present) != _origin(thing):
         warnings.warn(
-            f"GraphGym already has {name!r} from {present.__module__}; graphgym_lcat leaves it as it is", stacklevel=2
+            f"GraphGym already has {name!r} from {present.__module__}; graphgym_lcat does not replace it", stacklevel=2
         )
         return
     mapping[name] = thing

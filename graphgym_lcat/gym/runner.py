@@ -1,79 +1,50 @@
-"""One run from its settings to ``result.json``: claims its folder, goes on from its checkpoint, tells what happened."""
+"""One run, from checked settings to ``result.json``: it claims its folder and resumes from its checkpoint."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import platform
 import signal
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock, Timeout
 from torch_geometric.graphgym.config import cfg
-from yacs.config import CfgNode
 
-from graphgym_lcat.data.errors import DatasetError
-from graphgym_lcat.gym.batches import SamplerMissing
-from graphgym_lcat.gym.checkpoint import load_checkpoint, remove_checkpoints
-from graphgym_lcat.gym.csbm import SyntheticPoint
-from graphgym_lcat.gym.files import read_json, remove_partial_files, write_atomically, write_json
-from graphgym_lcat.gym.settings import Settings, SettingsError, apply_settings, check_settings, default_settings
-from graphgym_lcat.gym.training import Training, TrainingFailed
+from graphgym_lcat.gym.build import build_loop
+from graphgym_lcat.gym.checkpoint import load_checkpoint, remove_checkpoints, save_checkpoint, unusable
+from graphgym_lcat.gym.history import History
+from graphgym_lcat.gym.loops import Loop, ResumableLoop
+from graphgym_lcat.gym.metrics import unlisted_rows
+from graphgym_lcat.gym.run_log import log_file, write_config, write_failure
+from graphgym_lcat.gym.settings import import_plugins
+from lcat_core.claims import Claim
+from lcat_core.errors import RunBusy, SettingsError
+from lcat_core.files import remove_partial_files, write_json
+from lcat_core.outcomes import PAUSE_SIGNALS, Outcome, RunPaused, is_disk_full
+from lcat_core.run_folder import RESULT, SCHEMA, is_done, load_result, why_unusable
+from lcat_core.versions import versions
 
-SCHEMA = 1
-LOOPS = {"train": Training, "csbm": SyntheticPoint}
-RESULT = "result.json"
-PAUSE_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
-# Keys, and prefixes of keys, that may differ from the checkpoint's: those that do not count in a run's id, the device aside.
-_FREE = (
-    "out_dir",
-    "run_dir",
-    "cfg_dest",
-    "dataset.dir",
-    "num_threads",
-    "num_workers",
-    "gpu_mem",
-    "print",
-    "tensorboard_",
-    "lcat.log_every",
-    "lcat.checkpoint_seconds",
-    "lcat.plugins",
-    "train.ckpt_period",
-    "train.ckpt_clean",
-    "train.enable_ckpt",
-    "train.auto_resume",
-)
-
-Loop = Training | SyntheticPoint
+#: Called after every epoch.
 Progress = Callable[[Loop], None]
 log = logging.getLogger("graphgym_lcat")
 
 
-class RunPaused(Exception):
-    """A signal asked the run to stop; its checkpoint is written."""
-
-
-class RunBusy(RuntimeError):
-    """Another process works on this run."""
-
-
 @dataclass(frozen=True)
 class Run:
-    """What is to be run, and where.
+    """What to run, and where.
 
     Attributes:
         run_dir: Its folder; the name is the run's id.
         model: Its name in tables.
-        settings: Everything that differs from the defaults, flat, the seed included.
-        params: What a grid varies (model and axes), flat; kept in ``result.json`` for the tables.
-        threads: Of torch; None leaves them as they are.
+        settings: Everything that differs from the defaults, flat and checked, including the seed.
+        params: What a grid varies (model and axes), flat; stored in ``result.json`` for the tables.
+        threads: Threads of torch; None leaves their number unchanged.
     """
 
     run_dir: Path
@@ -83,117 +54,143 @@ class Run:
     threads: int | None = None
 
 
-def is_done(run_dir: Path) -> bool:
-    """Whether the folder has a whole ``result.json``, the only proof of a finished run."""
-    result = read_json(run_dir / RESULT)
-    return isinstance(result, dict) and result.get("schema") == SCHEMA
+def execute(
+    run: Run, on_epoch: Progress | None = None, *, loop: Loop | None = None, claimed: bool = False
+) -> Mapping[str, Any]:
+    """Start or resume a run and return its result; a finished run is not repeated.
 
-
-def _refuse_other_format(path: Path) -> None:
-    """A whole result that is not of this version's format is not for this one to replace."""
-    result = read_json(path)
-    if result is None:  # none, or a part of one
-        return
-    found = result.get("schema", "unknown") if isinstance(result, dict) else "unknown"
-    raise SettingsError(
-        f"{path} has format {found}, this version writes format {SCHEMA} and will not replace it; "
-        "choose another `out_dir`, or use the version that wrote it",
-        "out_dir",
-    )
-
-
-def prepare(settings: Mapping[str, Any]) -> None:
-    """Builds all that a run with these settings needs, without its folder; the dataset is kept for the run.
-
-    Raises ``SettingsError`` or ``DatasetError`` for what would keep it from starting.
-    """
-    settings = check_settings(settings)
-    apply_settings(settings)
-    if cfg.lcat.loop != "train":
-        return
-    try:
-        Training(Path(), settings)
-    except (SettingsError, DatasetError):
-        raise
-    except (ValueError, RuntimeError, MemoryError, SamplerMissing) as error:  # what layers, torch and NumPy refuse
-        raise SettingsError(f"the run cannot start: {str(error).splitlines()[0]}") from error
-
-
-def execute(run: Run, on_epoch: Progress | None = None) -> dict[str, Any]:
-    """Runs, or goes on with, ``run``; returns its result. A finished run is not repeated.
+    Args:
+        run: What to run, and where.
+        on_epoch: Called with the loop after every epoch.
+        loop: The loop of the run, if :func:`build_loop` has already built it from the same settings.
+        claimed: Whether the caller holds the claim of the run's folder; otherwise it is taken here.
 
     Raises:
-        SettingsError: a setting cannot be.
-        RunPaused: a signal asked to stop, the checkpoint is written.
-        RunBusy: another process works on it.
-        TrainingFailed, OSError, …: the run failed; ``failed.json`` says why.
+        LcatError: The run cannot start, is busy, or fails; ``failed.json`` records why it failed.
+        RunPaused: A signal asked it to stop, and its checkpoint is written.
     """
-    settings = check_settings(run.settings)
     run.run_dir.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(run.run_dir / ".lock", timeout=0):
-            remove_partial_files(run.run_dir)
-            if is_done(run.run_dir):
-                remove_checkpoints(run.run_dir)
-                return read_json(run.run_dir / RESULT)
-            _refuse_other_format(run.run_dir / RESULT)
-            with _log_file(run.run_dir / "log.txt"):
-                return _execute_locked(run, settings, on_epoch)
-    except Timeout as error:
-        raise RunBusy(f"{run.run_dir} is being run by another process") from error
+    with contextlib.nullcontext() if claimed else _claim(run.run_dir):
+        remove_partial_files(run.run_dir)
+        if is_done(run.run_dir):
+            remove_checkpoints(run.run_dir)
+            return load_result(run.run_dir).document
+        problem = why_unusable(run.run_dir)
+        if problem is not None:
+            raise SettingsError(
+                f"{problem}; it is not replaced: choose another `out_dir`, or use the version that wrote it",
+                "out_dir",
+            )
+        with log_file(run.run_dir):
+            return _attempt(run, on_epoch, loop)
 
 
-def _execute_locked(run: Run, settings: Settings, on_epoch: Progress | None) -> dict[str, Any]:
-    training = None
+@contextmanager
+def _claim(run_dir: Path) -> Iterator[None]:
+    """Hold the claim of a run, and record how the attempt ended."""
+    claim = Claim.take(run_dir)
+    if claim is None:
+        raise RunBusy(f"{run_dir} is being executed by another process")
+    outcome, detail = Outcome.KILLED, "interrupted"
     try:
-        apply_settings({**settings, "run_dir": str(run.run_dir)})
-        checkpoint = _usable_checkpoint(run.run_dir, settings)
-        _set_threads(run.threads, checkpoint)
-        _write_config(run.run_dir)
-        training = LOOPS[cfg.lcat.loop](run.run_dir, settings)
-        _start(training, checkpoint, run.run_dir)
-        if checkpoint is not None:
-            log.info("going on after epoch %d of %d", training.epoch, training.max_epoch)
-        _train(training, on_epoch)
-        result = _result(run, settings, training)
+        yield
+        outcome, detail = Outcome.DONE, ""
+    except RunPaused:
+        outcome, detail = Outcome.PAUSED, ""
+        raise
+    except Exception as error:
+        outcome = Outcome.KILLED if is_disk_full(error) else Outcome.FAILED
+        detail = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        with contextlib.suppress(OSError):  # a full disk has already been reported
+            claim.release(outcome, detail)
+
+
+def _attempt(run: Run, on_epoch: Progress | None, loop: Loop | None) -> dict[str, Any]:
+    history = None
+    try:
+        import_plugins(run.settings)
+        checkpoint = load_checkpoint(run.run_dir, run.settings)
+        threads = _set_threads(run.threads, checkpoint)
+        loop = loop or build_loop(run.settings)
+        cfg.run_dir, cfg.num_threads = str(run.run_dir), threads
+        write_config(run.run_dir)
+        history = History(run.run_dir, loop)
+        _start(loop, history, checkpoint, run.run_dir)
+        _train(run, loop, history, on_epoch)
+        history.flush()
+        history.close()
+        result = _result(run, loop)
         write_json(run.run_dir / RESULT, result)
         remove_checkpoints(run.run_dir)
         log.info("done: best epoch %d, test %s", result["best_epoch"], result["test"])
         return result
     except RunPaused:
-        log.info("paused after epoch %d of %d", training.epoch, training.max_epoch)
         raise
     except Exception as error:
         log.error("failed: %s", error)
-        _write_failure(run.run_dir, error, None if training is None else training.epoch)
+        write_failure(run.run_dir, error, None if loop is None else loop.epoch)
         raise
     finally:
-        if training is not None:
-            training.close()
+        if history is not None:
+            history.close()
 
 
-def _train(training: Loop, on_epoch: Progress | None) -> None:
+def _set_threads(threads: int | None, checkpoint: Mapping[str, Any] | None) -> int:
+    """Set the number of threads; sums depend on it, so a resumed run keeps the number that it started with."""
+    if checkpoint is not None:
+        started_with = checkpoint["threads"]
+        if threads not in (None, started_with):
+            log.warning("the run started with %d threads and resumes with them, not with %d", started_with, threads)
+        threads = started_with
+    if threads is not None and threads != torch.get_num_threads():
+        torch.set_num_threads(threads)
+    return torch.get_num_threads()
+
+
+def _start(loop: Loop, history: History, checkpoint: Mapping[str, Any] | None, run_dir: Path) -> None:
+    if checkpoint is None or not isinstance(loop, ResumableLoop):
+        history.start()
+        return
+    try:
+        loop.resume(checkpoint)
+        history.start(loop.epoch, checkpoint["positions"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise unusable(run_dir, f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
+    log.info("resuming after epoch %d of %d", loop.epoch, loop.max_epoch)
+
+
+def _train(run: Run, loop: Loop, history: History, on_epoch: Progress | None) -> None:
     saved = time.monotonic()
     with _pause_requests() as requested:
-        for _ in training.epochs():
+        for epoch in loop.epochs():
+            history.add(epoch)
             if on_epoch is not None:
-                on_epoch(training)
+                on_epoch(loop)
             if requested:
-                training.save()
+                _save(run, loop, history)
+                log.info("paused after epoch %d of %d", loop.epoch, loop.max_epoch)
                 raise RunPaused
             if time.monotonic() - saved >= cfg.lcat.checkpoint_seconds:
-                training.save()
+                _save(run, loop, history)
                 saved = time.monotonic()
+
+
+def _save(run: Run, loop: Loop, history: History) -> None:
+    if isinstance(loop, ResumableLoop):
+        own = {"positions": history.flush(), "settings": dict(run.settings), "threads": torch.get_num_threads()}
+        save_checkpoint(run.run_dir, {**loop.state(), **own})
 
 
 @contextmanager
 def _pause_requests() -> Iterator[list[int]]:
-    """Collects SIGTERM and SIGUSR2 instead of dying by them; a cluster sends them before it kills."""
+    """Collect the signals that a cluster sends before it kills, instead of dying from them."""
     received: list[int] = []
-    try:
-        earlier = {number: signal.signal(number, lambda n, _: received.append(n)) for number in PAUSE_SIGNALS}
-    except ValueError:  # not in the main thread: the caller looks after signals
-        earlier = {}
+    earlier: dict[signal.Signals, Any] = {}
+    with contextlib.suppress(ValueError):  # not in the main thread: the caller handles signals
+        for number in PAUSE_SIGNALS:
+            earlier[number] = signal.signal(number, lambda caught, _: received.append(caught))
     try:
         yield received
     finally:
@@ -201,56 +198,9 @@ def _pause_requests() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _usable_checkpoint(run_dir: Path, settings: Settings) -> dict[str, Any] | None:
-    checkpoint, complaints = load_checkpoint(run_dir)
-    for complaint in complaints:
-        log.warning("%s", complaint)
-    if checkpoint is None:
-        return None
-    if not isinstance(checkpoint, dict) or not {"settings", "threads"} <= checkpoint.keys():
-        raise _does_not_fit(run_dir, "it does not say of which run it is")
-    defaults = default_settings()
-    then, now = ({**defaults, **s} for s in (checkpoint["settings"], settings))
-    for key in sorted(now.keys() | then.keys()):
-        if key.startswith(_FREE) or then.get(key) == now.get(key):
-            continue
-        raise SettingsError(
-            f"the checkpoint in {run_dir} belongs to other settings: `{key}` is {then.get(key)!r} there and "
-            f"{now.get(key)!r} here; use another output folder, or delete the checkpoint",
-            key,
-        )
-    return checkpoint
-
-
-def _start(training: Loop, checkpoint: dict[str, Any] | None, run_dir: Path) -> None:
-    try:
-        training.start(checkpoint)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        if checkpoint is None:
-            raise
-        raise _does_not_fit(run_dir, f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
-
-
-def _does_not_fit(run_dir: Path, reason: str) -> SettingsError:
-    return SettingsError(
-        f"the checkpoint in {run_dir} cannot be used by this version ({reason}); use the version that wrote it, "
-        "or delete the checkpoint and the run begins again"
-    )
-
-
-def _set_threads(threads: int | None, checkpoint: dict[str, Any] | None) -> None:
-    """Sums depend on the number of threads, so a run ends with the number it began with."""
-    if checkpoint is not None:
-        began_with = checkpoint["threads"]
-        if threads not in (None, began_with):
-            log.warning("the run began with %d threads and goes on with them, not with %d", began_with, threads)
-        threads = began_with
-    if threads is not None and threads != torch.get_num_threads():
-        torch.set_num_threads(threads)
-    cfg.num_threads = torch.get_num_threads()  # for config.yaml
-
-
-def _result(run: Run, settings: Settings, training: Loop) -> dict[str, Any]:
+def _result(run: Run, loop: Loop) -> dict[str, Any]:
+    outcome = loop.finish(run.run_dir)
+    rows = unlisted_rows(outcome["test"])
     return {
         "schema": SCHEMA,
         "run_id": run.run_dir.name,
@@ -258,58 +208,9 @@ def _result(run: Run, settings: Settings, training: Loop) -> dict[str, Any]:
         "seed": cfg.seed,
         "split_seed": cfg.dataset.split_seed,
         "params": dict(run.params),
-        "settings": settings,
-        **training.finish(),
+        "settings": dict(run.settings),
+        **outcome,
+        **({"metrics": rows} if rows else {}),
         "versions": versions(),
-        "timing": {"seconds": training.seconds, "threads": torch.get_num_threads(), "host": platform.node()},
+        "timing": {"seconds": loop.seconds, "threads": torch.get_num_threads(), "host": platform.node()},
     }
-
-
-def versions() -> dict[str, str]:
-    """What the numbers were computed with."""
-    names = ("graphgym-lcat", "torch", "torch-geometric", "numpy")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
-
-
-def _write_config(run_dir: Path) -> None:
-    complete = {key: value for key, value in cfg.items() if key not in ("share", "params", "run_dir")}
-    text = CfgNode(complete).dump()
-    write_atomically(run_dir / "config.yaml", lambda file: file.write(text.encode()))
-
-
-def _write_failure(run_dir: Path, error: Exception, epoch: int | None) -> None:
-    earlier = read_json(run_dir / "failed.json")
-    attempts = earlier.get("attempts") if isinstance(earlier, dict) else 0
-    content = {
-        "error": f"{type(error).__name__}: {error}",
-        "epoch": epoch,
-        "attempts": attempts + 1 if isinstance(attempts, int) else 1,
-        "traceback": traceback.format_exc(),
-    }
-    try:
-        write_json(run_dir / "failed.json", content)
-    except OSError as second:  # a full disk: the first error is the one to tell
-        log.error("failed.json could not be written: %s", second)
-
-
-class _LogFile(logging.FileHandler):
-    def handleError(self, record: logging.LogRecord) -> None:
-        """A full disk fails the run too, and that is told; logging would add a traceback for every line."""
-
-
-@contextmanager
-def _log_file(path: Path) -> Iterator[None]:
-    handler = _LogFile(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
-        handler.close()
-
-
-__all__ = ["Run", "RunBusy", "RunPaused", "TrainingFailed", "execute", "is_done", "prepare", "versions"]

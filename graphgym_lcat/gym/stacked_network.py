@@ -1,13 +1,14 @@
-"""The networks of the Open Graph Benchmark experiments: plain stacks of layers, for one type of nodes or several.
+"""The networks of the Open Graph Benchmark experiments: plain stacks of layers, for one or several types of nodes.
 
-GraphGym's ``gnn`` has linear layers at both ends and drops out before it activates. In OGB's example networks the last graph layer
-may give the classes, and between two layers stand normalisation, activation, dropout, in this order.
+GraphGym's ``gnn`` has linear layers at both ends, and applies dropout before the activation. In OGB's example networks the last
+graph layer may be the output, and each layer is followed by normalisation, activation and dropout, in this order.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,16 +21,18 @@ from torch_geometric.nn import HeteroConv
 from graphgym_lcat.gym.layers import attention_options, lambda_options, refuse_lambdas
 from graphgym_lcat.gym.registration import register_once
 from graphgym_lcat.nn import CATConv, LCATConv
+from lcat_core.models import FAMILIES, FIXED_LAYERS
 
-STACKED_LAYERS = ("lcatconv", "catconv")
+STACKED_LAYERS = (FAMILIES["conv"].layer_type, FAMILIES["conv"].fixed_layer_type)
 
 
 class StackedNetwork(Module):
-    """``model.type: lcat_stack``: ``gnn.layers_mp`` layers of width ``gnn.dim_inner``, for graphs of one type of nodes.
+    """``model.type: lcat_stack``: ``gnn.layers_mp`` layers of width ``gnn.dim_inner``, for graphs with one type of nodes.
 
-    ``lcat.output: layer`` lets the last layer give the classes, its heads averaged; ``linear`` puts a linear layer behind it.
-    ``gnn.layers_pre_mp: 1`` puts a linear layer and an activation before the first. ``gnn.stage_type: skipsum`` adds a linear
-    map of its input to every layer's output. ``lcat.input_dropout`` comes before the first layer, ``gnn.dropout`` between layers.
+    With ``lcat.output: layer`` the last layer, its heads averaged, is the output; with ``linear`` a linear layer follows it.
+    ``gnn.layers_pre_mp: 1`` adds a linear layer and an activation before the first. With ``gnn.stage_type: skipsum`` a linear map
+    of its input is added to the output of every layer. ``lcat.input_dropout`` applies before the first layer, ``gnn.dropout``
+    between layers.
     """
 
     def __init__(self, dim_in: int, dim_out: int):
@@ -63,12 +66,12 @@ class StackedNetwork(Module):
 
 
 class RelationalNetwork(Module):
-    """``model.type: lcat_relational``: in each of ``gnn.layers_mp`` layers one attention layer for every relation.
+    """``model.type: lcat_relational``: each of ``gnn.layers_mp`` layers has one attention layer per relation.
 
-    What the relations bring to a node is summed, and with ``gnn.stage_type: skipsum`` a linear map of the node itself is added.
-    A linear layer at the end gives the classes. Types of nodes without features get learned embeddings, as in OGB's own examples.
-    ``cfg.share`` says what the graph has: ``relations``, ``node_types``, ``embedded`` (how many nodes of each type need an
-    embedding), and ``target``, the type to classify.
+    A node sums the messages of all relations; with ``gnn.stage_type: skipsum`` a linear map of the node itself is added. The output
+    is a linear layer. Types of nodes without features have learned embeddings, as in OGB's own examples. ``cfg.share`` describes
+    the graph: ``relations``, ``node_types``, ``embedded`` (how many nodes of each type need an embedding), and ``target``, the type
+    to classify.
     """
 
     def __init__(self, dim_in: int, dim_out: int):
@@ -78,10 +81,10 @@ class RelationalNetwork(Module):
         counts = zip(cfg.share.node_types, cfg.share.embedded, strict=True)
         self.embeddings = ModuleDict({kind: Embedding(count, dim_in) for kind, count in counts if count})
         for embedding in self.embeddings.values():
-            torch.nn.init.xavier_uniform_(embedding.weight)
+            torch.nn.init.xavier_uniform_(embedding.get_parameter("weight"))
         residual = cfg.gnn.stage_type == "skipsum"
         self.convs, self.skips, self.norms = ModuleList(), ModuleList(), ModuleList()
-        for number, reached in enumerate(_types_that_matter(self.target, depth)):
+        for number, reached in enumerate(_types_that_reach(self.target, depth)):
             size = width if number else dim_in
             self.convs.append(_relational_convolution(size, width, reached))
             self.skips.append(ModuleDict({kind: Linear(size, width) for kind in reached} if residual else {}))
@@ -92,7 +95,8 @@ class RelationalNetwork(Module):
 
     def forward(self, batch: HeteroData) -> tuple[Tensor, Tensor]:
         x = {kind: self._input(batch, kind) for kind in batch.node_types}
-        for conv, skips, norms in zip(self.convs, self.skips, self.norms, strict=True):
+        layers: Iterator[tuple[Any, Any, Any]] = zip(self.convs, self.skips, self.norms, strict=True)
+        for conv, skips, norms in layers:
             out = conv(x, batch.edge_index_dict)
             out = {kind: out[kind] + skips[kind](x[kind]) if kind in skips else out[kind] for kind in out}
             x = {kind: self.dropout(self.act(norms[kind](h))) for kind, h in out.items()}
@@ -102,11 +106,12 @@ class RelationalNetwork(Module):
         if kind not in self.embeddings:
             return batch[kind].x
         sampled = batch[kind].get("n_id")
-        return self.embeddings[kind].weight if sampled is None else self.embeddings[kind](sampled)
+        embedding = self.embeddings[kind]
+        return embedding.get_parameter("weight") if sampled is None else embedding(sampled)
 
 
-def _types_that_matter(target: str, depth: int) -> list[list[str]]:
-    """Of each layer the types of nodes whose output still reaches the target's; the last layer's is the target alone."""
+def _types_that_reach(target: str, depth: int) -> list[list[str]]:
+    """Return, for each layer, the types of nodes whose output reaches the target; in the last layer, the target alone."""
     layers = [[target]]
     while len(layers) < depth:
         sources = {relation[0] for relation in cfg.share.relations if relation[2] in layers[0]}
@@ -118,18 +123,18 @@ def _is_last(depth: int) -> Iterator[bool]:
     return (number == depth - 1 for number in range(depth))
 
 
-def _convolution(size: int | tuple[int, int], out: int, *, is_last: bool = False, **options: bool) -> LCATConv:
-    """A layer as ``cfg.lcat`` says; the heads of the last are averaged, since the classes cannot be split over them."""
+def _convolution(size: int | tuple[int, int], out: int, *, is_last: bool = False, **options: Any) -> LCATConv:
+    """Build a layer as configured by ``cfg.lcat``; the last one averages its heads, since they cannot share out the classes."""
     options |= {**attention_options(), "concat": not is_last}
     channels = out if is_last else out // cfg.lcat.heads
-    if cfg.gnn.layer_type == "catconv":
-        refuse_lambdas("catconv", "lcatconv")
+    if cfg.gnn.layer_type in FIXED_LAYERS:
+        refuse_lambdas(cfg.gnn.layer_type)
         return CATConv(size, channels, **options)
     return LCATConv(size, channels, **options, **lambda_options())
 
 
 def _relational_convolution(size: int, width: int, reached: list[str]) -> HeteroConv:
-    """A layer for every relation that ends in a type of ``reached``."""
+    """Build one layer for every relation that ends in a type of ``reached``."""
     layers = {}
     for relation in cfg.share.relations:
         if relation[2] in reached:
@@ -137,7 +142,7 @@ def _relational_convolution(size: int, width: int, reached: list[str]) -> Hetero
             sizes = size if one_type else (size, size)
             layers[relation] = _convolution(sizes, width, add_self_loops=one_type)
     with warnings.catch_warnings():
-        # The last layers reach some types only, and that is meant.
+        # The last layers update only some types, on purpose.
         warnings.filterwarnings("ignore", message="There exist node types .* whose representations do not get updated")
         return HeteroConv(layers, aggr="sum")
 

@@ -7,21 +7,21 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from graphgym_lcat.nn.interpolation import Lambdas
+from graphgym_lcat.gym.loops import Lambdas
 
 
-def why_not() -> str | None:
-    """Why no curves can be written here, or None."""
+def why_unavailable() -> str | None:
+    """Return why curves cannot be written here, or None."""
     if importlib.util.find_spec("tensorboardX") is None:
         return "it needs the package tensorboardX: pip install tensorboardX"
     return None
 
 
 class Board:
-    """Loss, metrics and λ of every epoch; a run that goes on takes back what came after its checkpoint.
+    """Loss, metrics and λ of every epoch; a resumed run discards the epochs after its checkpoint.
 
-    Written at once: tensorboardX's ``SummaryWriter`` hands events to a thread, whose queue ``flush`` does not wait for, so epochs
-    that a checkpoint counts as logged could be lost with the process.
+    Events are written directly: the ``SummaryWriter`` of tensorboardX passes them to a thread, and its ``flush`` does not wait for
+    the queue of that thread, so epochs that a checkpoint counts as written could be lost.
     """
 
     def __init__(self, run_dir: Path, first_epoch: int):
@@ -30,7 +30,7 @@ class Board:
 
         folder = run_dir / "tensorboard"
         folder.mkdir(parents=True, exist_ok=True)
-        # Files are named by the second; the suffix keeps a run that goes on at once from replacing its first part.
+        # Files are named by the second; the suffix keeps a run that resumes at once from replacing its first part.
         self._writer = EventsWriter(str(folder / "events"), f".{first_epoch}")
         self._event = Event
         start = SessionLog(status=SessionLog.SessionStatus.START)
@@ -41,10 +41,10 @@ class Board:
             for name, value in values.items():
                 self._add_scalar(f"{name}/{split}", value, epoch)
         for layer, pair in enumerate(lambdas):
-            for name, value in zip(("lambda1", "lambda2"), pair, strict=True):
-                heads = {f".{h}": v for h, v in enumerate(value)} if isinstance(value, tuple) else {"": value}
-                for head, number in heads.items():
-                    self._add_scalar(f"{name}/layer{layer}{head}", number, epoch)
+            for name, number in zip(("lambda1", "lambda2"), pair, strict=True):
+                heads = {f".{h}": v for h, v in enumerate(number)} if isinstance(number, tuple) else {"": number}
+                for head, value in heads.items():
+                    self._add_scalar(f"{name}/layer{layer}{head}", value, epoch)
 
     def _add_scalar(self, tag: str, value: float, epoch: int) -> None:
         event = self._event(wall_time=time.time(), step=epoch)

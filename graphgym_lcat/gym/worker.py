@@ -1,20 +1,24 @@
-"""A process that makes many runs, one after the other: ``python -m graphgym_lcat.gym.worker``.
+"""A process that executes many runs, one after another: ``python -m graphgym_lcat.gym.worker``.
 
-Importing torch and PyG takes seconds, so a sweep starts few workers and gives each many runs. Requests come as one JSON object a
-line on standard input, answers go as one a line to standard output; whatever else prints goes to standard error.
+Importing torch and PyG takes seconds, so a sweep starts few workers and gives each many runs. Requests are read from standard
+input, one JSON object per line, and answers are written to standard output in the same form. Anything else that is printed goes to
+standard error.
 
-====================================================  ================================================================
+====================================================  ==============================================================
 request                                               answer
-====================================================  ================================================================
+====================================================  ==============================================================
 ``{"op": "describe", "base": path or null}``          ``{"ok": true, "defaults": {…}, "base": {…}, "note": …}``
-``{"op": "check", "settings": [{…}, …]}``             ``{"ok": true}``, or ``index``, ``key`` and ``error`` of the first bad one
+``{"op": "check", "settings": [{…}, …]}``             ``{"ok": true}``, or ``index``, ``key`` and ``error`` of the
+                                                      first invalid one
 ``{"op": "prepare", "settings": {…}}``                ``{"ok": true, "nodes": n, "edges": m}``
-``{"op": "run", "run_dir", "model", "settings",       ``{"ok": …, "status": "done" | "failed" | "paused" | "busy"}``
-"params", "threads"}``
-====================================================  ================================================================
+``{"op": "run", "run_dir", "model", "settings",       ``{"ok": …, "status": …}``; ``status`` is a value of
+"params", "threads", "claimed"}``                     :class:`lcat_core.outcomes.Outcome`
+====================================================  ==============================================================
 
-``{"ok": false, "error": "…"}`` answers what cannot be done. After SIGTERM or SIGUSR2 the current run is paused and the worker
-exits with status 75, "go on later".
+``prepare`` and ``run`` receive settings that ``check`` has accepted, and do not check them again. ``"claimed": true`` says that the
+sender holds the claim of the run; otherwise the worker takes it, and answers ``busy`` if it cannot. ``{"ok": false, "error": "…"}``
+answers what failed; if the disk is full, the status is ``killed`` and ``"cause"`` is ``"disk full"``. After SIGTERM or SIGUSR2 the
+current run is paused and the worker exits with status 75, "try again later".
 """
 
 from __future__ import annotations
@@ -23,24 +27,21 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
 import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
 from graphgym_lcat.gym.loader import load_graph
-from graphgym_lcat.gym.runner import PAUSE_SIGNALS, Run, RunBusy, RunPaused, execute
-from graphgym_lcat.gym.settings import (
-    SettingsError,
-    apply_settings,
-    check_settings,
-    default_settings,
-    read_settings,
-)
+from graphgym_lcat.gym.runner import Run, execute
+from graphgym_lcat.gym.settings import apply_settings, check_settings, default_settings, read_settings
 from graphgym_lcat.kernels import library
-
-EXIT_PAUSED = 75
+from lcat_core.errors import RunBusy, SettingsError
+from lcat_core.files import parse_json
+from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, Outcome, RunPaused, is_disk_full
 
 Answer = dict[str, Any]
+Operation = Callable[[dict[str, Any]], Answer]
 
 
 class Worker:
@@ -48,61 +49,78 @@ class Worker:
 
     def __init__(self, answers: TextIO):
         self._answers = answers
+        self._operations: dict[str, Operation] = {
+            "describe": _describe,
+            "check": _check,
+            "prepare": _prepare,
+            "run": _run,
+        }
 
     def send(self, answer: Answer) -> None:
         self._answers.write(json.dumps(answer) + "\n")
         self._answers.flush()
 
-    def handle(self, request: dict[str, Any]) -> Answer:
-        operations = {"describe": self._describe, "check": self._check, "prepare": self._prepare, "run": self._run}
-        operation = operations.get(request.get("op"))
+    def handle(self, request: Any) -> Answer:
+        """Answer one request; only a pause ends the worker, not an error of a run."""
+        name = request.get("op") if isinstance(request, dict) else None
+        operation = self._operations.get(str(name))
         if operation is None:
-            return {"ok": False, "error": f"unknown op {request.get('op')!r}; known: {', '.join(operations)}"}
+            return {"ok": False, "error": f"unknown op {name!r}; known: {', '.join(self._operations)}"}
         try:
             return operation(request)
         except RunPaused:
             raise
-        except Exception as error:  # a worker outlives the mistakes of one request
-            return {"ok": False, "status": "failed", "error": f"{type(error).__name__}: {error}"}
+        except Exception as error:
+            return _failure(error)
 
-    def _describe(self, request: dict[str, Any]) -> Answer:
-        base = request.get("base")
+
+def _failure(error: Exception) -> Answer:
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, RunBusy):
+        return {"ok": False, "status": Outcome.BUSY, "error": str(error)}
+    if is_disk_full(error):
+        return {"ok": False, "status": Outcome.KILLED, "cause": "disk full", "error": text}
+    return {"ok": False, "status": Outcome.FAILED, "error": text}
+
+
+def _describe(request: dict[str, Any]) -> Answer:
+    base = request.get("base")
+    try:
+        settings = read_settings(base) if base else {}
+    except SettingsError as error:
+        return {"ok": False, "error": str(error)}
+    return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.why_unused()}
+
+
+def _check(request: dict[str, Any]) -> Answer:
+    for index, settings in enumerate(request["settings"]):
         try:
-            settings = read_settings(base) if base else {}
+            check_settings(settings)
         except SettingsError as error:
-            return {"ok": False, "error": str(error)}
-        return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.mistake()}
+            return {"ok": False, "index": index, "key": error.key, "error": str(error)}
+    return {"ok": True}
 
-    def _check(self, request: dict[str, Any]) -> Answer:
-        for index, settings in enumerate(request["settings"]):
-            try:
-                check_settings(settings)
-            except SettingsError as error:
-                return {"ok": False, "index": index, "key": error.key, "error": str(error)}
-        return {"ok": True}
 
-    def _prepare(self, request: dict[str, Any]) -> Answer:
-        apply_settings(check_settings(request["settings"]))
-        data = load_graph()
-        return {"ok": True, "nodes": data.num_nodes, "edges": data.num_edges}
+def _prepare(request: dict[str, Any]) -> Answer:
+    apply_settings(request["settings"])
+    data = load_graph()
+    return {"ok": True, "nodes": data.num_nodes, "edges": data.num_edges}
 
-    def _run(self, request: dict[str, Any]) -> Answer:
-        run = Run(
-            run_dir=Path(request["run_dir"]),
-            model=request["model"],
-            settings=request["settings"],
-            params=request["params"],
-            threads=request.get("threads"),
-        )
-        try:
-            execute(run)
-        except RunBusy as error:
-            return {"ok": False, "status": "busy", "error": str(error)}
-        return {"ok": True, "status": "done"}
+
+def _run(request: dict[str, Any]) -> Answer:
+    run = Run(
+        run_dir=Path(request["run_dir"]),
+        model=request["model"],
+        settings=request["settings"],
+        params=request["params"],
+        threads=request.get("threads"),
+    )
+    execute(run, claimed=bool(request.get("claimed")))
+    return {"ok": True, "status": Outcome.DONE}
 
 
 def main() -> int:
-    # Answers keep the real standard output for themselves; prints of libraries join standard error.
+    # Answers have the real standard output to themselves; whatever libraries print joins standard error.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     for number in PAUSE_SIGNALS:  # between two runs there is nothing to save
@@ -110,11 +128,11 @@ def main() -> int:
     worker = Worker(answers)
     for line in sys.stdin:
         try:
-            worker.send(worker.handle(json.loads(line)))
+            worker.send(worker.handle(parse_json(line)))
         except RunPaused:
-            worker.send({"ok": False, "status": "paused"})
+            worker.send({"ok": False, "status": Outcome.PAUSED})
             return EXIT_PAUSED
-        except json.JSONDecodeError as error:
+        except ValueError as error:
             worker.send({"ok": False, "error": f"not a JSON object: {error}"})
     return 0
 

@@ -1,4 +1,4 @@
-"""How attention is computed: the layout of a graph, the torch path, fused C for the CPU."""
+"""How attention is computed: the layout of a graph, and the backends behind one contract."""
 
 from graphgym_lcat.kernels.cache import clear_graph_cache, find_graph
 from graphgym_lcat.kernels.graph import Graph

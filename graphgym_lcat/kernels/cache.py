@@ -1,4 +1,4 @@
-"""Finds the layout of a graph again when the same ``edge_index`` comes back."""
+"""A cache of graph layouts, so that each ``edge_index`` is sorted once."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class _Entry:
     owner: weakref.ref[Tensor]
     state: tuple
     graph: Graph
-    edges: Tensor | None  # a copy, if they must be compared
+    edges: Tensor | None  # a copy, if later tensors must be compared with it
 
 
 class GraphCache:
-    """A bounded memory of layouts, each kept only as long as the tensor it was made from.
+    """A bounded cache of layouts; an entry lives at most as long as the tensor that it was built from.
 
-    A layout is found by the identity of the tensor, and only while the tensor has not been changed by torch operations
-    (``tensor._version``, shape, memory). Changes that torch does not count (through ``tensor.data`` or NumPy) are not seen:
-    clear the cache after them. Inference tensors count no versions, so their layouts are not kept.
+    A layout is found by the identity of the tensor, as long as no torch operation has changed the tensor
+    (``tensor._version``, shape, memory). Changes that torch does not count (through ``tensor.data`` or NumPy) go unnoticed:
+    clear the cache after them. Inference tensors have no version, so their layouts are not cached.
 
-    Compiled code writes another tensor into the memory, and under the Python object, of one that it needs no longer, and counts
-    no version either. For the tensors that it passes, ``compare`` therefore looks at the edges themselves, unless the layout was
-    made in eager code, whose tensors compiled code does not reuse.
+    Compiled code reuses the memory, and the Python object, of a tensor that it no longer needs for another one, without counting
+    a version. For the tensors that it passes, ``compare`` therefore compares the edges themselves, unless the layout was built in
+    eager code, whose tensors compiled code does not reuse.
     """
 
     def __init__(self, max_graphs: int = MAX_GRAPHS):
@@ -49,17 +49,18 @@ class GraphCache:
         shared_nodes: bool,
         compare: bool = False,
     ) -> Graph:
-        """The layout of ``edge_index``, built now or found again."""
+        """The layout of ``edge_index``, from the cache if possible."""
         if edge_index.is_inference():
             return Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
         key = (id(edge_index), num_src, num_dst, add_self_loops, shared_nodes)
         state = (edge_index._version, edge_index.data_ptr(), edge_index.shape, edge_index.stride())
         with self._lock:
             entry = self._entries.get(key)
-            found = entry is not None and entry.owner() is edge_index and entry.state == state
-            if found and (not compare or entry.edges is None or torch.equal(entry.edges, edge_index)):
-                self._entries.move_to_end(key)
-                return entry.graph
+            if entry is not None and entry.owner() is edge_index and entry.state == state:
+                same_edges = not compare or entry.edges is None or torch.equal(entry.edges, edge_index)
+                if same_edges:
+                    self._entries.move_to_end(key)
+                    return entry.graph
         graph = Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
         owner = weakref.ref(edge_index, lambda _: self._forget(key))
         with self._lock:
@@ -79,7 +80,7 @@ class GraphCache:
     def _forget(self, key: tuple) -> None:
         with self._lock:
             entry = self._entries.get(key)
-            # The id may already belong to another tensor.
+            # By now, the id may belong to another tensor.
             if entry is not None and entry.owner() is None:
                 del self._entries[key]
 
@@ -88,7 +89,7 @@ _CACHE = GraphCache()
 
 
 def find_graph(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool) -> Graph:
-    """The layout of ``edge_index``; compiled code builds it within its graph instead of remembering it."""
+    """The layout of ``edge_index``, from the cache; compiled code builds it as part of its program."""
     if torch.compiler.is_compiling():
         return Graph.from_edge_index(edge_index, (num_src, num_dst), add_self_loops, shared_nodes)
     return _CACHE.find(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
@@ -97,10 +98,10 @@ def find_graph(edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: b
 def find_graph_in_operator(
     edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool
 ) -> Graph:
-    """The same for an operator that compiled code calls."""
+    """The layout of ``edge_index``, for an operator that compiled code calls."""
     return _CACHE.find(edge_index, num_src, num_dst, add_self_loops, shared_nodes, compare=True)
 
 
 def clear_graph_cache() -> None:
-    """Forgets all layouts (needed only after changing an ``edge_index`` behind torch's back)."""
+    """Drops all layouts. Needed only after an ``edge_index`` was changed in a way that torch does not notice."""
     _CACHE.clear()

@@ -1,6 +1,7 @@
-"""The C functions on tensors: allocates what they write, hands over addresses.
+"""The C functions as functions of tensors: allocates the results and passes addresses.
 
-All tensors are on the CPU, of one dtype (float32 or float64) and contiguous (query and key of GAT: each row is).
+All tensors are on the CPU, have the same dtype (float32 or float64), and are contiguous. For query and key of GAT it is enough
+that each row is.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from torch import Tensor
 from graphgym_lcat.kernels import library
 from graphgym_lcat.kernels.compact import CompactLayout
 
-# Beyond this size (in bytes) of its output, GAT's forward pass keeps no second tensor of that size for the backward pass.
-# Forward and backward then take about 20 % longer with 128 columns, 45 % with 32.
+# If its output has more bytes than this, GAT's forward pass keeps no second tensor of that size for the backward pass. Forward and
+# backward pass together then take about 20 % longer with 128 columns, and 45 % longer with 32.
 MAX_KEPT_BYTES = 1 << 28
 
-# Numbers that a kernel reads per thread below which waking another thread costs more than it saves.
+# Numbers that each thread reads at least: for less work, waking another thread costs more than it saves.
 MIN_WORK_PER_THREAD = 1 << 16
 
 
@@ -25,7 +26,7 @@ def _threads(layout: CompactLayout, width: int) -> int:
 
 
 def _call(name: str, tensor: Tensor, *arguments: int | float) -> None:
-    library.load().call(name, tensor.dtype, *arguments)
+    library.loaded().call(name, tensor.dtype, *arguments)
 
 
 def mean_forward(layout: CompactLayout, value: Tensor) -> Tensor:
@@ -66,7 +67,7 @@ def mean_backward(layout: CompactLayout, grad: Tensor) -> Tensor:
 def convolve_forward(
     layout: CompactLayout, target: Tensor, source: Tensor, lambda2: Tensor, train: bool
 ) -> tuple[Tensor, Tensor]:
-    """The convolved features, and with ``train`` what the gradient of lambda2 needs (else an empty tensor)."""
+    """The convolved features, and with ``train`` what the gradient of lambda2 needs (otherwise an empty tensor)."""
     width = source.size(1)
     out = torch.empty_like(target)
     slope = torch.empty_like(target) if train else target.new_empty(0)
@@ -116,9 +117,9 @@ GatState = tuple[Tensor, Tensor, Tensor, Tensor]
 def gat_forward(
     layout: CompactLayout, query: Tensor, key: Tensor, value: Tensor, slope: float, train: bool
 ) -> tuple[Tensor, GatState]:
-    """The sums ``[num_dst, H, C]``, and what the backward pass wants to know.
+    """The sums ``[num_dst, H, C]``, and the state that the backward pass needs.
 
-    Without ``train``, half of that is empty; the backward pass would compute it again.
+    Without ``train``, half of the state is empty; the backward pass would compute it again.
     """
     _, heads, channels = value.shape
     out = value.new_empty(layout.num_dst, heads, channels)
@@ -232,7 +233,7 @@ def gatv2_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of query, key, value and att."""
     _, heads, channels = value.shape
-    grads = tuple(torch.empty_like(t) for t in (query, key, value, att))
+    grads = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), torch.empty_like(att)
     _call(
         "gatv2_backward",
         value,
@@ -264,7 +265,7 @@ def gatv2_backward_symmetric(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of features (query and key in one), value and att, for a symmetric layout."""
     _, heads, channels = value.shape
-    grads = tuple(torch.empty_like(t) for t in (features, value, att))
+    grads = torch.empty_like(features), torch.empty_like(value), torch.empty_like(att)
     _call(
         "gatv2_backward_symmetric",
         value,

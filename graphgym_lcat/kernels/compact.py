@@ -1,4 +1,4 @@
-"""The layout of a graph for the fused kernels, built by counting in C."""
+"""The layout of a graph for the fused kernels, sorted by counting in C."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CompactLayout:
     Attributes:
         rowptr, col: Sources of destination ``i`` are ``col[rowptr[i]:rowptr[i + 1]]``, in ascending order.
         colptr, row: Destinations of source ``j`` are ``row[colptr[j]:colptr[j + 1]]``.
-        loops: ``[num_dst]``; self-loops among the edges, or None if there are none or they do not matter.
+        loops: ``[num_dst]``; number of self-loops among the edges, or None if there are none or they do not matter.
         self_loops: Nodes ``0 … self_loops - 1`` have one self-loop that is not stored.
         symmetric: Every edge goes both ways; ``colptr, row`` are then the same tensors as ``rowptr, col``.
     """
@@ -34,7 +34,7 @@ class CompactLayout:
         self.row = torch.empty(edges, dtype=torch.int32)
         loops = torch.empty(num_dst, dtype=torch.int32) if count_loops else None
         symmetric = ctypes.c_int()
-        kept = library.load().layout(
+        kept = library.loaded().layout(
             edges,
             src.data_ptr(),
             dst.data_ptr(),
@@ -59,7 +59,7 @@ class CompactLayout:
             self.colptr, self.row = self.rowptr, self.col
         self.loops = loops if loops is not None and bool(loops.any()) else None
 
-        # Their addresses, read once: a small graph's layer takes less time than a few attribute accesses should.
+        # The addresses are read once: on a small graph, reading them for every call would take a notable part of the time.
         self.by_row = (num_dst, self.rowptr.data_ptr(), self.col.data_ptr())
         self.by_col = (num_src, self.colptr.data_ptr(), self.row.data_ptr())
         self.loops_ptr = 0 if self.loops is None else self.loops.data_ptr()

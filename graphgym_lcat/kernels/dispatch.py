@@ -1,48 +1,125 @@
-"""Chooses between the torch path and the fused kernels."""
+"""The operators of :class:`~graphgym_lcat.kernels.backend.Backend`, computed by the backend that suits the call.
+
+``backend`` is the name of a registered backend, or ``'auto'`` for the fastest one that can compute the call. The environment
+variable ``LCAT_BACKEND`` takes the place of ``'auto'``. A backend chosen by name computes, or refuses with an error: no other
+one steps in.
+"""
 
 from __future__ import annotations
 
 import os
-from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from graphgym_lcat.kernels import fused, library, reference
+from graphgym_lcat.kernels import fused, torch_path
+from graphgym_lcat.kernels.backend import (
+    Backend,
+    Coefficients,
+    Dropout,
+    EqualScore,
+    Operator,
+    PairScore,
+    Request,
+    why_not,
+)
+from graphgym_lcat.kernels.graph import Graph
 
-BACKENDS = ("auto", "torch", "fused")
 ENVIRONMENT_VARIABLE = "LCAT_BACKEND"
 
+_BACKENDS: dict[str, Backend] = {}
 
-def kernels_for(backend: str, *tensors: Tensor) -> ModuleType:
-    """The module whose ``neighbor_mean``, ``convolve``, ``attend_gat`` and ``attend_gatv2`` shall compute.
 
-    The fused kernels where they can (see :func:`graphgym_lcat.kernels.fused.why_not`), else the torch path; asked for by
-    name, the fused kernels refuse what they cannot.
-    """
-    if backend == "auto":
-        backend = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
-        if backend not in BACKENDS:
-            raise ValueError(f"{ENVIRONMENT_VARIABLE} must be one of {', '.join(BACKENDS)}, got {backend!r}")
-    if backend == "torch":
-        return reference
-    reason = fused.why_not(*tensors)
-    if reason is None:
-        return fused
-    if backend == "fused":
-        raise RuntimeError(f"backend='fused' was asked for, but {reason}")
-    return reference
+def register_backend(backend: Backend) -> None:
+    """Makes a backend known by its name; ``'auto'`` tries the last registered one first."""
+    if backend.name == "auto" or backend.name in _BACKENDS:
+        raise ValueError(f"there is already a backend {backend.name!r}; register this one by another name")
+    _BACKENDS[backend.name] = backend
+
+
+register_backend(torch_path)
+register_backend(fused)
+
+
+def backend_names() -> tuple[str, ...]:
+    """What ``backend='…'`` and ``LCAT_BACKEND`` may be."""
+    return "auto", *_BACKENDS
+
+
+def neighbor_mean(backend: str, graph: Graph, value: Tensor) -> Tensor:
+    """See :meth:`.Backend.neighbor_mean`."""
+    return choose(backend, _request("neighbor_mean", graph, value)).neighbor_mean(graph, value)
+
+
+def convolve(backend: str, graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | float) -> Tensor:
+    """See :meth:`.Backend.convolve`."""
+    more = (lambda2,) if isinstance(lambda2, Tensor) else ()
+    return choose(backend, _request("convolve", graph, source, target, *more)).convolve(graph, target, source, lambda2)
+
+
+def attend(backend: str, graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | None = None) -> Tensor:
+    """See :meth:`.Backend.attend`. Equal scores are a mean."""
+    if isinstance(score, EqualScore) and dropout is None:
+        return neighbor_mean(backend, graph, value.flatten(1)).view(-1, *value.shape[1:])
+    request = _score_request("attend", graph, score, dropout, value)
+    return choose(backend, request).attend(graph, score, value, dropout)
+
+
+def coefficients(backend: str, graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
+    """See :meth:`.Backend.coefficients`."""
+    return choose(backend, _score_request("coefficients", graph, score, dropout)).coefficients(graph, score, dropout)
+
+
+def choose(backend: str, request: Request) -> Backend:
+    """The backend that serves ``request``."""
+    name = _resolve(backend)
+    if name != "auto":
+        chosen = _BACKENDS[name]
+        reason = why_not(chosen, request)
+        if reason is None:
+            return chosen
+        able = [other.name for other in _BACKENDS.values() if why_not(other, request) is None]
+        advice = " or ".join(repr(other) for other in ("auto", *able))
+        raise RuntimeError(f"backend={name!r} was asked for, but {reason}; use {advice}")
+    for candidate in reversed(_BACKENDS.values()):
+        if why_not(candidate, request) is None:
+            return candidate
+    reasons = "; ".join(f"{other.name}: {why_not(other, request)}" for other in _BACKENDS.values())
+    raise RuntimeError(f"no backend can compute this: {reasons}")
 
 
 def describe_backend() -> str:
-    """What ``auto`` uses for float32 on the CPU, and why."""
-    chosen = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
-    if chosen not in BACKENDS:
-        return f"none ({ENVIRONMENT_VARIABLE} must be one of {', '.join(BACKENDS)}, got {chosen!r})"
-    if chosen == "torch":
-        return f"torch path ({ENVIRONMENT_VARIABLE}=torch)"
-    if fused.UNAVAILABLE is not None:
-        return f"torch path ({fused.UNAVAILABLE})"
-    kernels = library.load()
-    threads = f"{torch.get_num_threads()} threads" if kernels.has_openmp else "one thread, built without OpenMP"
-    return f"fused kernels ({kernels.instruction_set}, {threads})"
+    """What ``'auto'`` uses for float32 on the CPU, and why."""
+    request = Request("attend", "cpu", (torch.float32,), (1, 1), score="gat")
+    try:
+        chosen = choose("auto", request)
+    except (RuntimeError, ValueError) as error:
+        return f"none ({error})"
+    if chosen is not torch_path:
+        return chosen.describe()
+    reason = f"{ENVIRONMENT_VARIABLE}=torch" if _resolve("auto") == "torch" else why_not(fused, request)
+    return f"{chosen.describe()} ({reason})"
+
+
+def _resolve(backend: str) -> str:
+    if backend != "auto":
+        return backend
+    name = os.environ.get(ENVIRONMENT_VARIABLE, "auto")
+    if name != "auto" and name not in _BACKENDS:
+        raise ValueError(f"{ENVIRONMENT_VARIABLE} must be one of {', '.join(backend_names())}, got {name!r}")
+    return name
+
+
+def _request(operator: Operator, graph: Graph, *tensors: Tensor) -> Request:
+    dtypes = tuple(tensor.dtype for tensor in tensors)
+    return Request(operator, tensors[0].device.type, dtypes, (graph.num_src, graph.num_dst))
+
+
+def _score_request(
+    operator: Operator, graph: Graph, score: PairScore, dropout: Dropout | None, *tensors: Tensor
+) -> Request:
+    tensors = (*tensors, *(part for part in score if isinstance(part, Tensor)))
+    request = _request(operator, graph, *tensors)
+    return request._replace(
+        heads=score.key.size(1), score=score.kind, edge_term=score.edge is not None, dropout=dropout is not None
+    )

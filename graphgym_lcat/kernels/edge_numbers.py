@@ -28,7 +28,7 @@ class EdgeNumbers:
         self.complete = kept == self.edges
         self.by_row = torch.empty(kept, dtype=torch.int32)
         self.by_col = torch.empty(kept, dtype=torch.int32)
-        failed = library.load().edge_numbers(
+        failed = library.loaded().edge_numbers(
             self.edges,
             src.data_ptr(),
             dst.data_ptr(),

@@ -1,4 +1,4 @@
-"""The fused path: the functions of :mod:`graphgym_lcat.kernels.reference` by the compiled kernels, on the CPU.
+"""The fused kernels: the backend ``'fused'``, compiled C for the CPU.
 
 No tensor grows with the number of edges: attention coefficients are computed again in the backward pass. The results do
 not depend on the number of threads, which is torch's.
@@ -13,35 +13,45 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import calls, library, ops, reference
+from graphgym_lcat.kernels import calls, library, ops
+from graphgym_lcat.kernels.backend import Capabilities, Coefficients, Dropout, GATScore, GATv2Score, PairScore
 from graphgym_lcat.kernels.compact import MAX_NODES
 from graphgym_lcat.kernels.graph import Graph
 
-MAX_HEADS = 64
 LANES = 8
+
+name = "fused"
+can = Capabilities(
+    operators=frozenset({"neighbor_mean", "convolve", "attend"}),
+    scores=frozenset({"gat", "gatv2"}),
+    edge_term=False,
+    dropout=False,
+    devices=frozenset({"cpu"}),
+    dtypes=tuple(library.NUMBERS),
+    max_heads=64,
+    max_nodes=MAX_NODES,
+    derivatives=1,
+)
 
 # Why there are no compiled kernels at all, or None.
 UNAVAILABLE = loaded if isinstance(loaded := library.load(), str) else None
-if (_mistake := library.mistake()) is not None:
-    warnings.warn(_mistake, RuntimeWarning, stacklevel=2)
+if (_warning := library.why_unused()) is not None:
+    warnings.warn(_warning, RuntimeWarning, stacklevel=2)
 
 
-def why_not(*tensors: Tensor) -> str | None:
-    """Why these tensors cannot be computed with here, or None if they can."""
-    if UNAVAILABLE is not None:
-        return UNAVAILABLE
-    for tensor in tensors:
-        if tensor.device.type != "cpu":
-            return f"the fused kernels compute on the CPU, the data is on {tensor.device.type!r}"
-        if tensor.dtype not in library.NUMBERS or tensor.dtype != tensors[0].dtype:
-            return f"the fused kernels compute with float32 or float64, the data is {tensor.dtype}"
-        if tensor.size(0) > MAX_NODES:
-            return f"the fused kernels count up to {MAX_NODES} nodes, the graph has {tensor.size(0)}"
-    return None
+def unavailable() -> str | None:
+    """Why there are no compiled kernels; None if there are."""
+    return UNAVAILABLE
+
+
+def describe() -> str:
+    kernels = library.loaded()
+    threads = f"{torch.get_num_threads()} threads" if kernels.has_openmp else "one thread, built without OpenMP"
+    return f"fused kernels ({kernels.instruction_set}, {threads})"
 
 
 def neighbor_mean(graph: Graph, value: Tensor) -> Tensor:
-    """See :func:`graphgym_lcat.kernels.reference.neighbor_mean`."""
+    """See :meth:`.Backend.neighbor_mean`."""
     if torch.compiler.is_compiling():
         return ops.neighbor_mean(*ops.handle(graph), value)
     if not _needs_grad(value):
@@ -50,13 +60,9 @@ def neighbor_mean(graph: Graph, value: Tensor) -> Tensor:
 
 
 def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | float) -> Tensor:
-    """See :func:`graphgym_lcat.kernels.reference.convolve`."""
+    """See :meth:`.Backend.convolve`."""
     if not isinstance(lambda2, Tensor):
         lambda2 = source.new_full((1,), lambda2)
-    elif lambda2.dtype != source.dtype or target.dtype != source.dtype:
-        return reference.convolve(graph, target, source, lambda2)
-    elif lambda2.numel() not in (1, source.size(1)):
-        lambda2 = lambda2.expand(source.size(1))
     if torch.compiler.is_compiling():
         return ops.convolve(*ops.handle(graph), target, source, lambda2, _needs_grad(lambda2))[0]
     if not _needs_grad(target, source, lambda2):
@@ -66,30 +72,39 @@ def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | flo
     return _Convolve.apply(graph, target, source, lambda2)
 
 
-def attend_gat(graph: Graph, query: Tensor, key: Tensor, value: Tensor, negative_slope: float) -> Tensor:
-    """See :func:`graphgym_lcat.kernels.reference.attend_gat`."""
+def attend(graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | None = None) -> Tensor:
+    """See :meth:`.Backend.attend`."""
+    if isinstance(score, GATScore):
+        return _attend_gat(graph, score, value)
+    assert isinstance(score, GATv2Score)  # `can` lists no other
+    return _attend_gatv2(graph, score, value)
+
+
+def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
+    """Not among the operators that these kernels can compute."""
+    raise NotImplementedError("the fused kernels do not compute attention coefficients")
+
+
+def _attend_gat(graph: Graph, score: GATScore, value: Tensor) -> Tensor:
     heads, channels = value.shape[1:]
-    if heads > MAX_HEADS or not query.dtype == key.dtype == value.dtype:
-        return reference.attend_gat(graph, query, key, value, negative_slope)
+    query, key, slope = score.query, score.key, score.negative_slope
     more_heads, more_channels = _padding(heads, channels)
     if more_heads or more_channels:
         query, key = (F.pad(t, (0, more_heads)) for t in (query, key))
         value = F.pad(value, (0, more_channels, 0, more_heads))
     if torch.compiler.is_compiling():
         train = _needs_grad(query, key, value)
-        out = ops.attend_gat(*ops.handle(graph), query, key, value, negative_slope, train)[0]
+        out = ops.attend_gat(*ops.handle(graph), query, key, value, slope, train)[0]
     elif _needs_grad(query, key, value):
-        out = _AttendGAT.apply(graph, query, key, value, negative_slope)
+        out = _AttendGAT.apply(graph, query, key, value, slope)
     else:
-        out, _ = calls.gat_forward(graph.compact, _rows(query), _rows(key), value.contiguous(), negative_slope, False)
+        out, _ = calls.gat_forward(graph.compact, _rows(query), _rows(key), value.contiguous(), slope, False)
     return out[:, :heads, :channels] if more_heads or more_channels else out
 
 
-def attend_gatv2(graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: Tensor, negative_slope: float) -> Tensor:
-    """See :func:`graphgym_lcat.kernels.reference.attend_gatv2`."""
+def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor) -> Tensor:
     heads, channels = value.shape[1:]
-    if heads > MAX_HEADS or not query.dtype == key.dtype == value.dtype == att.dtype:
-        return reference.attend_gatv2(graph, query, key, value, att, negative_slope)
+    query, key, att, slope = score.query, score.key, score.att, score.negative_slope
     more_heads, more_channels = _padding(heads, channels)
     more_depth = _padding(heads, key.size(2))[1]
     one = query is key
@@ -99,32 +114,31 @@ def attend_gatv2(graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: T
         att = F.pad(att, (0, more_depth, 0, more_heads))
         value = F.pad(value, (0, more_channels, 0, more_heads))
     if torch.compiler.is_compiling():
-        out = ops.attend_gatv2(*ops.handle(graph), query, key, value, att, negative_slope)[0]
+        out = ops.attend_gatv2(*ops.handle(graph), query, key, value, att, slope)[0]
     elif not _needs_grad(query, key, value, att):
-        out, _, _ = calls.gatv2_forward(
-            graph.compact, *(t.contiguous() for t in (query, key, value, att)), negative_slope
-        )
+        contiguous = query.contiguous(), key.contiguous(), value.contiguous(), att.contiguous()
+        out, _, _ = calls.gatv2_forward(graph.compact, *contiguous, slope)
     elif one and graph.compact.symmetric:
-        out = _AttendSymmetricGATv2.apply(graph, query, value, att, negative_slope)
+        out = _AttendSymmetricGATv2.apply(graph, query, value, att, slope)
     else:
-        out = _AttendGATv2.apply(graph, query, key, value, att, negative_slope)
+        out = _AttendGATv2.apply(graph, query, key, value, att, slope)
     return out[:, :heads, :channels] if more_heads or more_channels else out
 
 
 def _padding(heads: int, channels: int) -> tuple[int, int]:
-    """Heads and channels to add: the kernels know 1, 2, 4, 8, 16, 24, … heads, and channels in vectors of 8."""
+    """Heads and channels to add: the kernels support 1, 2, 4, 8, 16, 24, … heads, and channels in vectors of 8."""
     more_heads = 0 if heads in (1, 2, 4) else 1 if heads == 3 else -heads % LANES
     return more_heads, -channels % LANES
 
 
 def _needs_grad(*tensors: Tensor) -> bool:
-    # Within a level of forward-mode derivatives too, where torch then says that the kernels have none.
+    # In forward mode too: torch then reports that the kernels have no forward-mode derivatives.
     forward_mode = torch.autograd.forward_ad._current_level >= 0
     return forward_mode or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
 
 
 def _rows(tensor: Tensor) -> Tensor:
-    """Rows may lie apart (a slice of columns), their numbers not."""
+    """``tensor`` with contiguous rows; there may be gaps between the rows, as in a slice of columns."""
     return tensor if tensor.stride(1) == 1 or tensor.size(1) == 1 else tensor.contiguous()
 
 
@@ -152,7 +166,8 @@ class _Convolve(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        return None, *calls.convolve_backward(ctx.layout, *ctx.saved_tensors, grad.contiguous())
+        lambda2, slope = ctx.saved_tensors
+        return None, *calls.convolve_backward(ctx.layout, lambda2, slope, grad.contiguous())
 
 
 class _AttendGAT(torch.autograd.Function):
@@ -177,7 +192,7 @@ class _AttendGATv2(torch.autograd.Function):
     @staticmethod
     def forward(ctx, graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:
         ctx.layout, ctx.slope = graph.compact, slope
-        inputs = tuple(t.contiguous() for t in (query, key, value, att))
+        inputs = query.contiguous(), key.contiguous(), value.contiguous(), att.contiguous()
         out, shift, scale = calls.gatv2_forward(ctx.layout, *inputs, slope)
         ctx.save_for_backward(*inputs, out, shift, scale)
         return out
@@ -185,13 +200,14 @@ class _AttendGATv2(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        *inputs, out, shift, scale = ctx.saved_tensors
-        grads = calls.gatv2_backward(ctx.layout, *inputs, ctx.slope, out, shift, scale, grad.contiguous())
+        query, key, value, att, out, shift, scale = ctx.saved_tensors
+        grad = grad.contiguous()
+        grads = calls.gatv2_backward(ctx.layout, query, key, value, att, ctx.slope, out, shift, scale, grad)
         return None, *grads, None
 
 
 class _AttendSymmetricGATv2(torch.autograd.Function):
-    """Query and key are one tensor and every edge goes both ways: ``i → j`` and ``j → i`` have one score, computed once."""
+    """Query and key are the same tensor and every edge goes both ways: ``i → j`` and ``j → i`` share one score, computed once."""
 
     @staticmethod
     def forward(ctx, graph: Graph, features: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:
@@ -204,6 +220,7 @@ class _AttendSymmetricGATv2(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        features, value, att, *state = ctx.saved_tensors
-        grads = calls.gatv2_backward_symmetric(ctx.layout, features, value, att, ctx.slope, *state, grad.contiguous())
+        features, value, att, out, shift, scale = ctx.saved_tensors
+        grad = grad.contiguous()
+        grads = calls.gatv2_backward_symmetric(ctx.layout, features, value, att, ctx.slope, out, shift, scale, grad)
         return None, *grads, None

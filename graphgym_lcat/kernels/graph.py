@@ -14,18 +14,18 @@ class Graph:
     """A (bipartite) graph, and its edges in the order in which the kernels walk over them.
 
     Build it once with :meth:`from_edge_index` and pass it to a layer in place of ``edge_index``, or pass ``edge_index``
-    and let :func:`graphgym_lcat.kernels.find_graph` remember it. Self-loops that a layer adds are not stored: node
+    and let :func:`graphgym_lcat.kernels.find_graph` cache it. Self-loops that a layer adds are not stored: node
     ``i < self_loops`` has exactly one.
 
-    The edges are sorted when a kernel first asks for them: :attr:`compact` for the fused kernels; for the torch path the
-    fields of :class:`SortedEdges`, which are attributes of the graph too. Do not change ``edge_index`` in between.
+    The edges are sorted when a backend first needs them: :attr:`compact` for the fused kernels, :attr:`sorted_edges` for the
+    torch path. Do not change ``edge_index`` in the meantime.
 
     Attributes:
         num_src, num_dst: Number of source and destination nodes.
         add_self_loops: The self-loops of the input are dropped, and each shared node has one.
         self_loops: Nodes ``0 … self_loops - 1`` have one implicit self-loop.
         shared_nodes: Source ``j < num_dst`` and destination ``j`` are the same node.
-        edge_index: ``[2, E]``, as it came.
+        edge_index: ``[2, E]``, as it was given.
     """
 
     def __init__(self, edge_index: Tensor, num_src: int, num_dst: int, add_self_loops: bool, shared_nodes: bool):
@@ -40,7 +40,8 @@ class Graph:
             self.edge_index = edge_index
             self._version = None
         else:
-            # An alias: the graph must not keep the caller's tensor alive, by whose death the cache knows its own end.
+            # An alias: the graph must not keep the caller's tensor alive, since the cache drops an entry when that tensor is
+            # garbage-collected.
             self.edge_index = edge_index.detach()
             self._version = None if edge_index.is_inference() else self.edge_index._version
 
@@ -59,7 +60,7 @@ class Graph:
             num_nodes: Number of nodes, or of sources and destinations.
             add_self_loops: Drop the self-loops of the input and give each shared node one.
             shared_nodes: Source ``j`` and destination ``j`` are the same node wherever both exist; by default true for
-                one number of nodes, and for a pair if self-loops are added (as PyG's ``GATConv`` has it).
+                one number of nodes, and for a pair if self-loops are added (as in PyG's ``GATConv``).
         """
         num_src, num_dst = (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
         if shared_nodes is None:
@@ -86,56 +87,23 @@ class Graph:
             if torch.compiler.is_compiling():
                 self._sorted = _sort_edges(*arguments)
             else:
-                with torch.inference_mode(False):  # the layout of an evaluation may serve training too
+                with torch.inference_mode(False):  # training may use the layout of an evaluation
                     self._sorted = _sort_edges(*arguments)
         return self._sorted
 
     @property
-    def rowptr(self) -> Tensor:
-        return self.sorted_edges.rowptr
-
-    @property
-    def src(self) -> Tensor:
-        return self.sorted_edges.src
-
-    @property
-    def dst(self) -> Tensor:
-        return self.sorted_edges.dst
-
-    @property
-    def edge_id(self) -> Tensor:
-        return self.sorted_edges.edge_id
-
-    @property
-    def colptr(self) -> Tensor:
-        return self.sorted_edges.colptr
-
-    @property
-    def dst_by_src(self) -> Tensor:
-        return self.sorted_edges.dst_by_src
-
-    @property
-    def slot_by_src(self) -> Tensor:
-        return self.sorted_edges.slot_by_src
-
-    @property
-    def neighbors(self) -> Tensor:
-        return self.sorted_edges.neighbors
-
-    @property
-    def explicit_loops(self) -> Tensor | None:
-        return self.sorted_edges.explicit_loops
-
-    @property
-    def parked(self) -> bool:
-        return self.sorted_edges.parked
+    def neighborhood_sizes(self) -> Tensor:
+        """``[num_dst]``, the number of edges that a softmax runs over: the stored in-edges and the added self-loop."""
+        layout = self.sorted_edges if self._compact is None else self._compact
+        count = layout.rowptr.diff()
+        return count + (torch.arange(self.num_dst, device=count.device) < self.self_loops)
 
     @property
     def num_edges(self) -> int:
         """Number of stored edges."""
         if self._sorted is None and self._compact is not None:
             return self._compact.col.size(0)
-        return self.src.size(0)
+        return self.sorted_edges.src.size(0)
 
     @property
     def device(self) -> torch.device:
@@ -147,13 +115,13 @@ class Graph:
         return Graph(self.edge_index.to(device), self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes)
 
     def __reduce__(self) -> tuple:
-        # Copies sort their edges themselves: a layout holds addresses of its own tensors.
+        # A copy sorts its edges again: a layout holds the addresses of its own tensors.
         self._check_unchanged()
         return Graph, (self.edge_index, self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes)
 
     def _check_unchanged(self) -> None:
         if self._version is not None and self.edge_index._version != self._version:
-            raise RuntimeError("`edge_index` was changed after this Graph had been made of it; make a new one")
+            raise RuntimeError("`edge_index` was changed after this Graph was created; create a new one")
 
     def __repr__(self) -> str:
         return (
@@ -164,7 +132,7 @@ class Graph:
 
 @dataclass(eq=False)
 class SortedEdges:
-    """Edges by destination (slots) and by source, for the torch path. ``E`` counts them.
+    """Edges by destination (slots) and by source, for the torch path. ``E`` is their number.
 
     Attributes:
         rowptr: ``[num_dst + 1]``; the in-edges of destination ``i`` are the slots ``rowptr[i] … rowptr[i + 1] - 1``.
@@ -175,8 +143,8 @@ class SortedEdges:
         slot_by_src: ``[E]``; slot of the same edge.
         neighbors: ``[num_dst]``; :math:`|N_i|`, the number of in-edges without self-loops.
         explicit_loops: ``[num_dst]``; number of self-loops among the stored edges, or None if there are none.
-        parked: Slots from ``rowptr[-1]`` on hold self-loops that were dropped, their ``dst`` is ``num_dst`` (and
-            ``dst_by_src`` from ``colptr[-1]`` on is any node). Only in compiled code, where no shape may depend on data.
+        parked: Whether the slots from ``rowptr[-1]`` on hold dropped self-loops. Their ``dst`` is ``num_dst``, and
+            ``dst_by_src`` from ``colptr[-1]`` on is arbitrary. Only in compiled code, where no shape may depend on data.
     """
 
     rowptr: Tensor
@@ -213,7 +181,7 @@ def _sort_edges(
     src, dst = edge_index[0].long(), edge_index[1].long()
     compiling = torch.compiler.is_compiling()
     if add_self_loops:
-        # Dropped self-loops are parked behind the last row, so that no shape depends on the data.
+        # Dropped self-loops are parked after the last row, so that no shape depends on the data.
         dst = torch.where(src == dst, num_dst, dst)
     edge_id = torch.argsort(dst, stable=True)
     dst, src = dst[edge_id], src[edge_id]

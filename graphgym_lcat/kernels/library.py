@@ -1,4 +1,4 @@
-"""Loads the compiled kernels."""
+"""Loading the compiled kernels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
-# The variable names another build, for example one with sanitizers.
+# LCAT_LIBRARY names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
-# Changes whenever a function of csrc/ takes other arguments: a library built from other sources must not be called.
+# Changes whenever the arguments of a function in csrc/ change, so that a library built from other sources is never called.
 INTERFACE = 6
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
@@ -46,7 +47,7 @@ SIGNATURES = {
     "fill_loops_backward": "pnnpnnpt",
     "attend_pairs": "npppdd" + "nnp" + "pt",
 }
-_TYPES = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
+_TYPES: dict[str, Any] = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Library:
 
 @functools.cache
 def load() -> Library | str:
-    """The library, or why there is none."""
+    """The library, or the reason why there is none."""
     if not PATH.exists():
         return "the C library was not built: there was no C compiler when graphgym-lcat was installed"
     _share_openmp_runtime()
@@ -82,15 +83,26 @@ def load() -> Library | str:
     return _bind(handle)
 
 
-def mistake() -> str | None:
-    """Why a library that is there, and not refused by the user, cannot be used. One that was never built may be meant."""
-    loaded = load()
-    if isinstance(loaded, Library) or not PATH.exists() or os.environ.get("LCAT_BACKEND") == "torch":
+def loaded() -> Library:
+    """The library; raises if there is none."""
+    found = load()
+    if isinstance(found, str):
+        raise RuntimeError(found)
+    return found
+
+
+def why_unused() -> str | None:
+    """A warning if the library exists but cannot be used.
+
+    None if it works, was never built, or if the user chose the torch path.
+    """
+    found = load()
+    if isinstance(found, Library) or not PATH.exists() or os.environ.get("LCAT_BACKEND") == "torch":
         return None
-    return f"attention is computed by the slower torch path: {loaded}"
+    return f"attention is computed by the slower torch path: {found}"
 
 
-def _bind(handle: ctypes.CDLL) -> Library:
+def _bind(handle: ctypes.CDLL) -> Library | str:
     handle.lcat_instruction_set.restype = ctypes.c_char_p
     best = handle.lcat_instruction_set().decode()
     allowed = INSTRUCTION_SETS[: INSTRUCTION_SETS.index(best) + 1]
@@ -119,7 +131,7 @@ def _bind(handle: ctypes.CDLL) -> Library:
 
 
 def _share_openmp_runtime() -> None:
-    """Makes the OpenMP runtime that torch has loaded visible to our library, which brings none: one pool of threads."""
+    """Makes torch's OpenMP runtime visible to our library, which brings none, so that both share one pool of threads."""
     for path in _openmp_runtimes():
         try:
             ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
@@ -136,7 +148,7 @@ def _openmp_runtimes() -> Iterator[str]:
             line.split(maxsplit=5)[5] for line in os.fsdecode(maps.read_bytes()).splitlines() if "/" in line
         )
         runtimes = [path for path in loaded if Path(path).name.startswith(names)]
-        # torch's own first: another package may have loaded a runtime of its own.
+        # torch's own first: other packages may have loaded a runtime too.
         yield from sorted(runtimes, key=lambda path: "/torch" not in path)
     for name in names:
         yield from (str(path) for path in sorted(Path(torch.__file__).parent.glob(f"lib/{name}*")))

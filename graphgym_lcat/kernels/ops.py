@@ -1,8 +1,8 @@
 """The fused kernels as torch operators, for ``torch.compile`` and ``torch.export``.
 
-A compiled program cannot hold a graph's layout, so the operators take its handle: ``edge_index``, the numbers of nodes
-and how self-loops are treated. When they run they find the layout where eager code finds it, in the cache. Eager code
-itself calls the kernels directly, which takes a fraction of the time that an operator needs to be dispatched.
+A compiled program cannot hold the layout of a graph, so the operators take its handle: ``edge_index``, the numbers of nodes
+and how self-loops are treated. When they run, they find the layout in the cache, as eager code does. Eager code itself calls the
+kernels directly, because dispatching an operator takes several times as long.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
-from torch.library import CustomOpDef, custom_op
+from torch._library.custom_ops import CustomOpDef
+from torch.library import custom_op
 
 from graphgym_lcat.kernels import calls
 from graphgym_lcat.kernels.cache import find_graph_in_operator
@@ -29,9 +30,9 @@ def handle(graph: Graph) -> Handle:
 
 
 def _operator(name: str, inputs: str, results: int, call: Callable, fake: Callable) -> CustomOpDef:
-    """``lcat::name(handle, inputs)`` with so many tensors as results.
+    """``lcat::name(handle, inputs)``, which returns ``results`` tensors.
 
-    ``call`` computes them from the layout and the inputs; ``fake`` gives tensors of their shapes from the handle and the inputs.
+    ``call`` computes them from the layout and the inputs; ``fake`` creates tensors of their shapes from the handle and the inputs.
     """
     tensors = "Tensor" if results == 1 else f"({', '.join(['Tensor'] * results)})"
 
@@ -50,8 +51,8 @@ def _differentiate(
 ) -> None:
     """Makes ``backward`` the derivative of ``forward``.
 
-    It takes the handle, the inputs ``keep`` and the results ``keep_results`` of ``forward``, and the gradient of the first result;
-    it gives the gradients of the first inputs of ``forward``.
+    It takes the handle, the inputs ``keep`` and the results ``keep_results`` of ``forward``, and the gradient of the first result.
+    It returns the gradients of the first inputs of ``forward``.
     """
 
     def save(ctx, inputs, output) -> None:
@@ -62,7 +63,7 @@ def _differentiate(
         ctx.others = [value for value in kept if not isinstance(value, Tensor)]
         ctx.num_inputs = len(inputs) - _SIZE
 
-    def differentiate(ctx, grad, *of_other_results) -> tuple[Tensor | None, ...]:
+    def differentiate(ctx, grad, *other_grads) -> tuple[Tensor | None, ...]:
         tensors, others = iter(ctx.saved_tensors), iter(ctx.others)
         kept = [next(tensors) if is_tensor else next(others) for is_tensor in ctx.are_tensors]
         grads = backward(*kept, grad)
@@ -79,7 +80,11 @@ def _like(*tensors: Tensor) -> tuple[Tensor, ...]:
 def _fake_attention(handle: Handle, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The sums, and shift and scale of the softmax."""
     num_dst, (heads, channels) = handle[2], value.shape[1:]
-    return value.new_empty(num_dst, heads, channels), *(value.new_empty(num_dst, heads) for _ in range(2))
+    return (
+        value.new_empty(num_dst, heads, channels),
+        value.new_empty(num_dst, heads),
+        value.new_empty(num_dst, heads),
+    )
 
 
 neighbor_mean = _operator(

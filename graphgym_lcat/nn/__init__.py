@@ -8,6 +8,7 @@ from graphgym_lcat.nn.lcat_conv import LCATConv
 from graphgym_lcat.nn.lcat_gcn2_conv import LCATGCN2Conv
 from graphgym_lcat.nn.lcat_gin_conv import LCATGINConv
 from graphgym_lcat.nn.lcat_pna_conv import LCATPNAConv
+from graphgym_lcat.nn.scores import register_score
 
 __all__ = [
     "AttentionAdjacency",
@@ -17,5 +18,6 @@ __all__ = [
     "LCATGCN2Conv",
     "LCATGINConv",
     "LCATPNAConv",
+    "register_score",
     "split_lambdas",
 ]

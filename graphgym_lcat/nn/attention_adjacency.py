@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Any
+
 from torch import Tensor
 from torch_geometric.typing import Adj
 
 from graphgym_lcat.kernels import Graph
-from graphgym_lcat.kernels.reference import Gamma, at_destination
-from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list, neighborhood_sizes
+from graphgym_lcat.kernels.backend import Coefficients
+from graphgym_lcat.nn.attention import ConvolvedAttention
 from graphgym_lcat.nn.checks import check_features, check_positive
+from graphgym_lcat.nn.functional import attention_adjacency, edge_list
 from graphgym_lcat.nn.graph_input import check_edge_weight, resolve_graph
 from graphgym_lcat.nn.init import Projection
 
 
-class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
+class AttentionAdjacency(ConvolvedAttention):
     r"""Turns node features and a graph into ``(edge_index, edge_weight)`` for any layer that takes ``edge_weight``.
 
     .. math::
         A^{att}_{ij} = n_i \gamma_{ij}
 
     where :math:`\gamma` are the attention coefficients of :class:`LCATConv` and :math:`n_i` is the number of edges that the
-    softmax of node :math:`i` runs over. The rows of :math:`A^{att}` have the sums of those of the adjacency matrix, and with
+    softmax of node :math:`i` runs over. The rows of :math:`A^{att}` have the same sums as those of the adjacency matrix. With
     :math:`\lambda_1 = 0` it is the adjacency matrix.
 
     .. code-block:: python
@@ -36,9 +38,9 @@ class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
         heads (int, optional): Number of heads; the weight of an edge is their mean. (default: :obj:`1`)
         negative_slope (float, optional): Slope of the LeakyReLU. (default: :obj:`0.2`)
         add_self_loops (bool, optional): Drop the self-loops of the input and add one to every node. By default the edges are
-            used, and returned, as given: the softmax must run over exactly the edges that the layer aggregates.
+            used and returned as given, because the softmax must run over exactly the edges that the layer aggregates.
             (default: :obj:`False`)
-        score, lambda1, lambda2, init, lambda_per_head: As in :class:`LCATConv`.
+        score, lambda1, lambda2, init, lambda_per_head, backend: As in :class:`LCATConv`.
 
     Shapes:
         - **input:** node features ``[N, in_channels]``, a graph as in :class:`LCATConv`, edge weights ``[E]`` to multiply
@@ -53,28 +55,14 @@ class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
         heads: int = 1,
         negative_slope: float = 0.2,
         add_self_loops: bool = False,
-        *,
-        score: Score = "gat",
-        lambda1: float | str = "learn",
-        lambda2: float | str = "learn",
-        init: str = "uniform",
-        lambda_per_head: bool = False,
+        **attention: Any,
     ):
         super().__init__()
         channels = check_positive("channels", channels)
-        self._init_attention(
-            heads,
-            channels,
-            score=score,
-            lambda1=lambda1,
-            lambda2=lambda2,
-            lambda_per_head=lambda_per_head,
-            negative_slope=negative_slope,
-            init=init,
-        )
+        self._init_attention(heads, channels, negative_slope=negative_slope, **attention)
         self.in_channels = in_channels
         self.add_self_loops = add_self_loops
-        self.lin_score = Projection(in_channels, self.heads * channels, init)
+        self.lin_score = Projection(in_channels, self.heads * channels, self.init)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -94,48 +82,10 @@ class AttentionAdjacency(ConvolvedAttention, torch.nn.Module):
             )
         check_edge_weight(edge_weight, graph)
         key = self.lin_score(x).view(-1, self.heads, self.score_channels)
-        gamma = attention_adjacency(graph, self._gamma(graph, key, key))
-        edges, weights = edge_list(graph, tuple(part.mean(dim=1, keepdim=True) for part in gamma))
+        gamma = attention_adjacency(graph, self._coefficients(graph, key, key))
+        edges, weights = edge_list(graph, Coefficients(*(part.mean(dim=1, keepdim=True) for part in gamma)))
         weights = weights.view(-1)
         return edges, weights if edge_weight is None else weights * edge_weight
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self._describe_attention()})"
-
-
-class AdjacencyLayer(ConvolvedAttention):
-    """Mixed into PyG's layers that are to aggregate over the attention adjacency.
-
-    A layer calls :meth:`_init_score` at the end of its constructor.
-    """
-
-    def _init_score(
-        self, in_channels: int, width: int, heads: int, *, own_weight: bool, init: str, **attention
-    ) -> None:
-        """Heads split ``width`` channels; without a weight of its own (``lin_score``) the score uses one of the layer's."""
-        heads = check_positive("heads", heads)
-        if width % heads:
-            raise ValueError(f"`heads` must divide the {width} channels of a message, got {heads}")
-        self._init_attention(heads, width // heads, init=init, **attention)
-        self.lin_score = Projection(in_channels, width, init) if own_weight else None
-        self._reset_score()
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        if hasattr(self, "lin_score"):  # the constructors of PyG's layers call this before there is a score
-            self._reset_score()
-
-    def _reset_score(self) -> None:
-        self._reset_attention()
-        if self.lin_score is not None:
-            self.lin_score.reset_parameters()
-
-    def _split_heads(self, x: Tensor) -> Tensor:
-        """``[nodes or edges, …] → [nodes or edges, heads, channels]``."""
-        return x.view(-1, self.heads, self.score_channels)
-
-
-def attention_adjacency(graph: Graph, gamma: Gamma) -> Gamma:
-    """``n_i γ_ij``, head by head."""
-    sizes = neighborhood_sizes(graph).to(gamma[0].dtype).unsqueeze(-1)
-    return gamma[0] * at_destination(graph, sizes), gamma[1] * sizes[: graph.self_loops]

@@ -1,4 +1,4 @@
-"""Turns every way in which PyG users give a graph into a :class:`~graphgym_lcat.kernels.Graph`."""
+"""Converts every form in which PyG users pass a graph into a :class:`~graphgym_lcat.kernels.Graph`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
 from graphgym_lcat.kernels import Graph, find_graph
 
-# Edges of torch.sparse matrices and EdgeIndex objects, so that their layouts are found again as those of `edge_index` tensors are.
-_EDGES = WeakTensorKeyDictionary()
+# Edges of torch.sparse matrices and EdgeIndex objects, so that their layouts are cached like those of `edge_index` tensors.
+_EDGES: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
 
 def resolve_graph(
@@ -25,14 +25,14 @@ def resolve_graph(
     shared_nodes: bool,
     flow: str = "source_to_target",
 ) -> tuple[Graph, Tensor | None]:
-    """The graph's layout, and the values of a sparse matrix (which PyG takes as edge features).
+    """The layout of the graph, and the values of a sparse matrix (which PyG uses as edge features).
 
     Sparse matrices are transposed adjacencies, as everywhere in PyG: rows are destinations. The edges of the layout go from
-    sources to destinations, whatever the flow.
+    sources to destinations, for both directions of flow.
     """
-    if torch.jit.is_tracing():
+    if torch.jit.is_tracing():  # type: ignore[attr-defined]  # torch does not declare it as public
         raise RuntimeError(
-            "torch.jit.trace cannot record how the layers of graphgym_lcat compute; use torch.compile or torch.export"
+            "the layers of graphgym_lcat do not support torch.jit.trace; use torch.compile or torch.export"
         )
     if isinstance(edge_index, Graph):
         _check_graph(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
@@ -44,9 +44,9 @@ def resolve_graph(
 
 
 def _coordinates(edge_index: Tensor | SparseTensor) -> tuple[Tensor, Tensor | None]:
-    """The edges as a tensor ``[2, E]``, of a sparse matrix from sources to destinations and with its values."""
+    """The edges as a tensor ``[2, E]`` from sources to destinations, and the values of a sparse matrix."""
     if isinstance(edge_index, EdgeIndex):
-        # An alias, and a new one after a change in place, of which only the EdgeIndex itself counts the version.
+        # An alias, and a new one after each change in place: only the EdgeIndex itself counts versions.
         return _remember(edge_index, lambda: edge_index.as_tensor().detach()), None
     if isinstance(edge_index, SparseTensor):
         row, col, values = edge_index.coo()
@@ -63,12 +63,12 @@ def _coordinates(edge_index: Tensor | SparseTensor) -> tuple[Tensor, Tensor | No
 
 
 def _remember(adj: Tensor, edges: Callable[[], Tensor]) -> Tensor:
-    """``edges()``, or what it was when ``adj`` came last and has not been changed since."""
+    """``edges()``, or its result from the last time, if ``adj`` has not been changed since."""
     if torch.compiler.is_compiling() or adj.is_inference():
         return edges()
     version, edge_index = _EDGES.get(adj, (None, None))
     if version != adj._version:
-        with torch.inference_mode(False):  # an inference tensor would not find its layout again
+        with torch.inference_mode(False):  # layouts of inference tensors are not cached
             edge_index = edges()
         _EDGES[adj] = (adj._version, edge_index)
     return edge_index
@@ -108,14 +108,14 @@ def check_edge_attr(edge_attr: Tensor | None, edge_dim: int | None, graph: Graph
         raise ValueError(f"`edge_attr` must have edge_dim={edge_dim} columns, got {edge_attr.size(1)}")
     num_edges = graph.edge_index.size(1)
     if edge_attr.size(0) != num_edges:
-        raise ValueError(f"`edge_attr` must have a row for each of the {num_edges} edges, got {edge_attr.size(0)}")
+        raise ValueError(f"`edge_attr` must have one row for each of the {num_edges} edges, got {edge_attr.size(0)}")
     return edge_attr
 
 
 def check_edge_weight(edge_weight: Tensor | None, graph: Graph) -> None:
-    """Raises unless there is one number for every edge, or none at all."""
+    """Raises unless ``edge_weight`` is None or has one number per edge."""
     num_edges = graph.edge_index.size(1)
     if edge_weight is not None and (edge_weight.dim() != 1 or edge_weight.size(0) != num_edges):
         raise ValueError(
-            f"`edge_weight` must have shape [{num_edges}], a number an edge, got {list(edge_weight.shape)}"
+            f"`edge_weight` must have shape [{num_edges}], one number per edge, got {list(edge_weight.shape)}"
         )

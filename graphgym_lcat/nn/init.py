@@ -6,6 +6,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 from torch_geometric.nn.dense.linear import Linear
 
 INITS = ("uniform", "normal")
@@ -20,7 +21,7 @@ def init_weight(weight: Tensor, init: str) -> None:
 
 
 def init_attention_vector(vector: Tensor, init: str) -> None:
-    """``[1, H, C]``; ``uniform``: ones, as the authors' code has it. ``normal``: drawn as the weights are."""
+    """``[1, H, C]``. ``uniform``: ones, as in the authors' code. ``normal``: as the weights."""
     if init == "uniform":
         torch.nn.init.ones_(vector)
     else:
@@ -28,7 +29,7 @@ def init_attention_vector(vector: Tensor, init: str) -> None:
 
 
 class Projection(Linear):
-    """A PyG ``Linear`` without bias (``in_channels`` may be −1) that starts as ``init`` says."""
+    """A PyG ``Linear`` without bias, initialised as ``init`` says; ``in_channels`` may be −1."""
 
     def __init__(self, in_channels: int, out_channels: int, init: str):
         self.init = init
@@ -37,3 +38,8 @@ class Projection(Linear):
     def reset_parameters(self) -> None:
         if self.in_channels > 0:
             init_weight(self.weight, self.init)
+
+    def materialize(self, x: Tensor) -> None:
+        """Creates the weight for inputs like ``x``, if it does not exist yet."""
+        if is_lazy(self.weight):
+            self.initialize_parameters(self, (x,))

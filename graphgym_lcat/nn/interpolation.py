@@ -12,26 +12,26 @@ from torch.nn import Module, Parameter
 
 from graphgym_lcat.nn.checks import check_unit_interval
 
-# sigmoid(10^x − 6) and sigmoid(10^(2.2 − y) − 6): both start at 0.5, and weight decay on x and y would pull towards λ1 = 0, λ2 = 1.
+# λ1 = sigmoid(10^x − 6), λ2 = sigmoid(10^(2.2 − y) − 6). Both start at 0.5. Weight decay would pull them towards λ1 = 0, λ2 = 1.
 _OFFSET = 6.0
 _MIRROR = 2.2
 _START = math.log10(_OFFSET)
 
 
 class LambdaParameter(Parameter):
-    """The free parameter behind a λ; optimizers tell it by its type and give it no weight decay."""
+    """The free parameter behind a λ. Optimizers recognise it by its type and do not apply weight decay to it."""
 
-    def __reduce_ex__(self, protocol):  # a plain Parameter would come back from a pickle
+    def __reduce_ex__(self, protocol):  # unpickling would otherwise give a plain Parameter
         return LambdaParameter, (self.data, self.requires_grad)
 
 
 def is_lambda(parameter: Parameter) -> bool:
-    """Whether weight decay must leave this parameter alone."""
+    """Whether ``parameter`` is behind a λ, so that it must not decay."""
     return isinstance(parameter, LambdaParameter)
 
 
 def split_lambdas(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
-    """Parameter groups in which the parameters of λ get no weight decay."""
+    """Parameter groups for an optimizer; the parameters behind λ get no weight decay."""
     parameters = list(parameters)
     lambdas = [parameter for parameter in parameters if is_lambda(parameter)]
     others = [parameter for parameter in parameters if not is_lambda(parameter)]
@@ -40,7 +40,7 @@ def split_lambdas(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
 
 
 class Lambdas(NamedTuple):
-    """What a layer has learned, or was given: a number each, or one per head."""
+    """The values of a layer: one number each, or one per head."""
 
     lambda1: float | tuple[float, ...]
     lambda2: float | tuple[float, ...]
@@ -50,22 +50,25 @@ class Interpolation(Module):
     r"""Holds :math:`\lambda_1` (0: convolve, 1: attend) and :math:`\lambda_2` (0: score raw features, 1: convolved ones).
 
     Args:
-        lambda1, lambda2: ``'learn'``, or a number in [0, 1] that stays as it is.
-        heads: 1 for scalars that all heads share, or the number of heads for one pair per head.
+        lambda1, lambda2: ``'learn'``, or a fixed number in [0, 1].
+        heads: 1 for one pair that all heads share, or the number of heads for one pair per head.
     """
+
+    x: LambdaParameter
+    y: LambdaParameter
 
     def __init__(self, lambda1: float | str = "learn", lambda2: float | str = "learn", heads: int = 1):
         super().__init__()
         self.fixed1 = None if lambda1 == "learn" else check_unit_interval("lambda1", lambda1)
         self.fixed2 = None if lambda2 == "learn" else check_unit_interval("lambda2", lambda2)
-        self.x = LambdaParameter(torch.empty(heads)) if self.fixed1 is None else None
-        self.y = LambdaParameter(torch.empty(heads)) if self.fixed2 is None else None
+        for name, fixed in (("x", self.fixed1), ("y", self.fixed2)):
+            self.register_parameter(name, LambdaParameter(torch.empty(heads)) if fixed is None else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        if self.x is not None:
+        if self.fixed1 is None:
             torch.nn.init.constant_(self.x, _START)
-        if self.y is not None:
+        if self.fixed2 is None:
             torch.nn.init.constant_(self.y, _MIRROR - _START)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Interpolation:
@@ -78,21 +81,24 @@ class Interpolation(Module):
         self._restore_types()
 
     def _restore_types(self) -> None:
-        """Leaving the meta device, and loading with ``assign=True``, make plain Parameters, which would get weight decay."""
+        """Turns plain Parameters, which would decay, back into LambdaParameters.
+
+        Moving from the meta device and loading with ``assign=True`` create plain ones.
+        """
         for name, parameter in self._parameters.items():
             if parameter is not None and not is_lambda(parameter):
                 self._parameters[name] = LambdaParameter(parameter.data, parameter.requires_grad)
 
     def forward(self) -> tuple[Tensor | float, Tensor | float]:
         """λ1 and λ2: a float where it is fixed, a tensor ``[1]`` or ``[heads]`` where it is learned."""
-        lambda1 = self.fixed1 if self.x is None else torch.sigmoid(10**self.x - _OFFSET)
-        lambda2 = self.fixed2 if self.y is None else torch.sigmoid(10 ** (_MIRROR - self.y) - _OFFSET)
+        lambda1 = torch.sigmoid(10**self.x - _OFFSET) if self.fixed1 is None else self.fixed1
+        lambda2 = torch.sigmoid(10 ** (_MIRROR - self.y) - _OFFSET) if self.fixed2 is None else self.fixed2
         return lambda1, lambda2
 
     def lambdas(self) -> Lambdas:
         """The values as plain numbers."""
-        lambda1 = self.fixed1 if self.x is None else _plain(_lambda(x) for x in self.x.tolist())
-        lambda2 = self.fixed2 if self.y is None else _plain(_lambda(_MIRROR - y) for y in self.y.tolist())
+        lambda1 = _plain(_lambda(x) for x in self.x.tolist()) if self.fixed1 is None else self.fixed1
+        lambda2 = _plain(_lambda(_MIRROR - y) for y in self.y.tolist()) if self.fixed2 is None else self.fixed2
         return Lambdas(lambda1, lambda2)
 
     def extra_repr(self) -> str:
@@ -110,7 +116,7 @@ def describe(interpolation: Interpolation) -> str:
 
 
 def _lambda(x: float) -> float:
-    """sigmoid(10ˣ − 6) of a plain number; 10ˣ of a diverged one would not be a float."""
+    """sigmoid(10ˣ − 6) of a plain number. x is limited because 10ˣ would overflow for a diverged layer."""
     return 1 / (1 + math.exp(_OFFSET - 10 ** min(x, 3.0)))
 
 

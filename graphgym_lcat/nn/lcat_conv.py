@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import Parameter
-from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.typing import Adj, OptPairTensor, SparseTensor
 from torch_geometric.utils import is_torch_sparse_tensor
 from torch_geometric.utils.sparse import (
@@ -16,15 +17,17 @@ from torch_geometric.utils.sparse import (
 )
 
 from graphgym_lcat.kernels import Graph
-from graphgym_lcat.nn.attention import ConvolvedAttention, Score, edge_list
+from graphgym_lcat.nn.attention import AttentionLayer
 from graphgym_lcat.nn.checks import check_choice, check_features, check_positive
+from graphgym_lcat.nn.functional import EdgeFeatures, edge_features, edge_list
 from graphgym_lcat.nn.graph_input import check_edge_attr, resolve_graph
 from graphgym_lcat.nn.init import Projection
+from graphgym_lcat.nn.scores import SCORE_WEIGHTS, AnyScore
 
-SCORE_WEIGHTS = ("shared", "separate")
+FILL_REDUCTIONS = ("add", "sum", "mean", "min", "max", "mul")
 
 
-class LCATConv(ConvolvedAttention, MessagePassing):
+class LCATConv(AttentionLayer):
     r"""The learnable graph convolutional attention operator from the `"Learnable Graph Convolutional Attention Networks"
     <https://openreview.net/forum?id=WsUMeHPo-2>`_ paper, with the arguments of :class:`torch_geometric.nn.GATConv`.
 
@@ -48,7 +51,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
     :math:`\hat{h}_j = h_j` for a source that is not also a destination; :math:`\hat{h}_i` of a destination sums the projected
     sources. With ``add_self_loops=True`` source :math:`j` and destination :math:`j` are one node wherever both exist, as in
     PyG's ``GATConv`` and in the blocks of its samplers, ``(x, x[:num_dst])``; with ``add_self_loops=False`` the two sides are
-    different nodes. On a sampled subgraph (``NeighborLoader`` with one ``x``) the convolved features of border nodes, whose own
+    different nodes. On a sampled subgraph (``NeighborLoader`` with one ``x``), the convolved features of border nodes, whose own
     neighbours were not sampled, are their own features, and those of inner nodes average the sampled neighbours only.
 
     Args:
@@ -56,25 +59,27 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             destinations.
         out_channels (int): Size of each output sample, per head.
         heads (int, optional): Number of attention heads. (default: :obj:`1`)
-        concat (bool, optional): Concatenate the heads, or else average them. (default: :obj:`True`)
+        concat (bool, optional): If set to :obj:`False`, average the heads instead of concatenating them.
+            (default: :obj:`True`)
         negative_slope (float, optional): Slope of the LeakyReLU. (default: :obj:`0.2`)
         dropout (float, optional): Dropout probability of the attention coefficients. (default: :obj:`0`)
         add_self_loops (bool, optional): Give every node one self-loop. (default: :obj:`True`)
         edge_dim (int, optional): Size of edge features, if there are any. (default: :obj:`None`)
-        fill_value (float or torch.Tensor or str, optional): Edge features of the added self-loops: a value, or how to reduce
-            those of the in-edges. (default: :obj:`"mean"`)
+        fill_value (float or torch.Tensor or str, optional): Edge features of the added self-loops: a value, or the reduction
+            of those of the in-edges. (default: :obj:`"mean"`)
         bias (bool, optional): Learn an additive bias. (default: :obj:`True`)
         residual (bool, optional): Add a learnable linear skip connection. (default: :obj:`False`)
-        score (str or callable, optional): :obj:`"gat"`, :obj:`"gatv2"`, or a function (or module) :math:`\alpha(u, v)` of
-            features ``[edges, heads, out_channels]`` that returns ``[edges, heads]``. (default: :obj:`"gat"`)
+        score (str or callable, optional): :obj:`"gat"`, :obj:`"gatv2"`, a name from :func:`register_score`, or a function (or
+            module) :math:`\alpha(u, v)` of features ``[edges, heads, out_channels]`` that returns ``[edges, heads]``.
+            (default: :obj:`"gat"`)
         lambda1, lambda2 (float or str, optional): :obj:`"learn"`, or a number in [0, 1]. (default: :obj:`"learn"`)
         score_weights (str, optional): :obj:`"shared"` (:math:`W_q = W_k = W_v`) or :obj:`"separate"`
             (:math:`W_q = W_k \neq W_v`). (default: :obj:`"shared"`)
         init (str, optional): :obj:`"uniform"` (Glorot uniform, attention vectors start at 1) or :obj:`"normal"` (Glorot normal
             with gain √2, attention vectors too). (default: :obj:`"uniform"`)
         lambda_per_head (bool, optional): Learn one pair of λ per head instead of one for all. (default: :obj:`False`)
-        backend (str, optional): :obj:`"auto"`, :obj:`"torch"` or :obj:`"fused"`; see ``lcat layers``.
-            (default: :obj:`"auto"`)
+        backend (str, optional): :obj:`"auto"` for the fastest backend that can compute the layer, or :obj:`"torch"` or
+            :obj:`"fused"` for this one only, which raises an error for what it cannot compute. (default: :obj:`"auto"`)
         **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
 
     Shapes:
@@ -83,6 +88,12 @@ class LCATConv(ConvolvedAttention, MessagePassing):
           :class:`~graphgym_lcat.kernels.Graph`; edge features ``[E, edge_dim]`` *(optional)*
         - **output:** node features ``[N_dst, heads * out_channels]``, or ``[N_dst, out_channels]`` with ``concat=False``
     """
+
+    lin: Projection | None
+    lin_src: Projection | None
+    lin_dst: Projection | None
+    lin_score: Projection | None
+    lin_score_src: Projection | None
 
     def __init__(
         self,
@@ -98,20 +109,22 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         bias: bool = True,
         residual: bool = False,
         *,
-        score: Score = "gat",
+        score: AnyScore = "gat",
         lambda1: float | str = "learn",
         lambda2: float | str = "learn",
         score_weights: str = "shared",
         init: str = "uniform",
         lambda_per_head: bool = False,
         backend: str = "auto",
-        **kwargs,
+        **kwargs: Any,
     ):
         if kwargs.setdefault("aggr", "add") not in ("add", "sum"):
             raise ValueError(f"`aggr` must be 'add': attention is a weighted sum, got {kwargs['aggr']!r}")
         super().__init__(node_dim=0, **kwargs)
         out_channels = check_positive("out_channels", out_channels)
         check_choice("score_weights", score_weights, SCORE_WEIGHTS)
+        if isinstance(fill_value, str):
+            check_choice("fill_value", fill_value, FILL_REDUCTIONS)
         self._init_attention(
             heads,
             out_channels,
@@ -120,11 +133,12 @@ class LCATConv(ConvolvedAttention, MessagePassing):
             lambda2=lambda2,
             lambda_per_head=lambda_per_head,
             negative_slope=negative_slope,
-            edge_dim=edge_dim,
-            fill_value=fill_value,
             init=init,
             backend=backend,
+            edge_dim=edge_dim,
         )
+        self.edge_dim = edge_dim
+        self.fill_value = fill_value
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.concat = concat
@@ -150,7 +164,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
                 self.lin_score = Projection(self.in_channels, width, init)
         else:
             self.lin_src = Projection(self.in_channels[0], width, init)
-            # Destinations only ever enter the score, so with separate weights their projection is the score's.
+            # Destinations are only used in the score, so with separate weights their projection is the score's.
             self.lin_dst = Projection(self.in_channels[1], width, init)
             if separate:
                 self.lin_score_src = Projection(self.in_channels[0], width, init)
@@ -182,14 +196,14 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         r"""Runs the layer.
 
         Args:
-            x (torch.Tensor or (torch.Tensor, torch.Tensor)): Node features, or those of sources and destinations; the latter
-                may be :obj:`None` for destinations without features.
+            x (torch.Tensor or (torch.Tensor, torch.Tensor)): Node features, or a pair for sources and destinations; the second
+                may be :obj:`None` if destinations have no features.
             edge_index (torch.Tensor or SparseTensor or Graph): The graph.
             edge_attr (torch.Tensor, optional): Edge features, in the order of ``edge_index``.
-            size ((int, int), optional): Number of sources and destinations, where ``x`` does not say it.
+            size ((int, int), optional): Number of sources and destinations, needed if ``x`` does not define it.
             return_attention_weights (bool, optional): Also return ``(edge_index, alpha)``: the edges without self-loops in
-                their order, then the added self-loops, and the coefficients ``[edges, heads]``. In compiled code the dropped
-                self-loops stay, with coefficient 0.
+                their order, then the added self-loops, and the coefficients ``[edges, heads]``. In compiled code, dropped
+                self-loops are included with coefficient 0.
         """
         if not isinstance(x, Tensor) and (not isinstance(x, (tuple, list)) or len(x) != 2):
             raise TypeError(f"`x` must be a tensor, or a pair for sources and destinations, got {type(x).__name__}")
@@ -204,17 +218,15 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         edge_attr = check_edge_attr(edge_attr, self.edge_dim, graph)
         value, key, query = self._project(x_src, x_dst, one_set)
 
-        gamma = None
+        features = self._edge_features(graph, edge_attr)
         dropout = self.dropout if self.training else 0.0
         if return_attention_weights or self._is_observed():
-            gamma = self._gamma(graph, key, query, edge_attr)
-            gamma = tuple(torch.nn.functional.dropout(part, dropout) for part in gamma)
-            edges, alpha = edge_list(graph, gamma)
+            edges, alpha = edge_list(graph, self._coefficients(graph, key, query, features, dropout))
             sizes = (num_src, num_dst) if self.flow == "source_to_target" else (num_dst, num_src)
             # propagate_type: (x: Tensor, alpha: Tensor)
             out = self.propagate(self._in_flow(edges), x=value, alpha=alpha, size=sizes)
         else:
-            out = self._attend(graph, key, query, value, edge_attr, dropout)
+            out = self._attend(graph, key, query, value, features, dropout)
 
         out = out.flatten(1) if self.concat else out.mean(dim=1)
         if self.res is not None and x_dst is not None:
@@ -222,7 +234,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         if self.bias is not None:
             out = out + self.bias
         elif self.concat and self.res is None and out.requires_grad:
-            out = out.clone()  # the kernels keep theirs for the backward pass, and users may change the output in place
+            out = out.clone()  # users may change the output in place, but the backward pass needs that of the kernels
         if return_attention_weights:
             return out, _like_input(edge_index, edges, alpha, (num_src, num_dst))
         return out
@@ -231,25 +243,33 @@ class LCATConv(ConvolvedAttention, MessagePassing):
         return alpha.unsqueeze(-1) * x_j
 
     def _project(self, x_src: Tensor, x_dst: Tensor | None, one_set: bool) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Value, key and query, ``[nodes, heads, out_channels]``; query is key itself where the two are the same."""
+        """Value, key and query, ``[nodes, heads, out_channels]``; query is key itself for one set of nodes."""
         shape = (-1, self.heads, self.out_channels)
         if self.lin is not None:
             value = self.lin(x_src).view(shape)
-            of_score = self.lin if self.lin_score is None else self.lin_score
-            key = value if self.lin_score is None else of_score(x_src).view(shape)
+            key = value if self.lin_score is None else self.lin_score(x_src).view(shape)
             if one_set:
                 return value, key, key
+            query_projection = self.lin if self.lin_score is None else self.lin_score
         else:
+            assert self.lin_src is not None and self.lin_dst is not None
             value = self.lin_src(x_src).view(shape)
-            of_score = self.lin_dst
             key = value if self.lin_score_src is None else self.lin_score_src(x_src).view(shape)
-        return value, key, None if x_dst is None else of_score(x_dst).view(shape)
+            query_projection = self.lin_dst
+        return value, key, None if x_dst is None else query_projection(x_dst).view(shape)
+
+    def _edge_features(self, graph: Graph, edge_attr: Tensor | None) -> EdgeFeatures | None:
+        if edge_attr is None or self.lin_edge is None or self.interpolation.fixed1 == 0:
+            return None
+        self.lin_edge.materialize(edge_attr)
+        return edge_features(graph, edge_attr, self.fill_value)
 
     def _check_sizes(self, x_src: Tensor, x_dst: Tensor | None, size: tuple[int, int] | None) -> tuple[int, int]:
-        of_src, of_dst = (self.in_channels,) * 2 if isinstance(self.in_channels, int) else self.in_channels
-        check_features("x" if x_dst is x_src else "x[0]", x_src, of_src)
+        channels = self.in_channels
+        src_channels, dst_channels = (channels, channels) if isinstance(channels, int) else channels
+        check_features("x" if x_dst is x_src else "x[0]", x_src, src_channels)
         if x_dst is not None and x_dst is not x_src:
-            check_features("x[1]", x_dst, of_dst)
+            check_features("x[1]", x_dst, dst_channels)
         num_src = x_src.size(0)
         num_dst = x_dst.size(0) if x_dst is not None else size[1] if size is not None else num_src
         if size is not None and tuple(size) != (num_src, num_dst):
@@ -261,7 +281,7 @@ class LCATConv(ConvolvedAttention, MessagePassing):
 
 
 def _like_input(edge_index: Adj | Graph, edges: Tensor, alpha: Tensor, size: tuple[int, int]):
-    """The coefficients in the form in which the graph came, as PyG's layers return them."""
+    """The coefficients in the format of the input graph, as PyG's layers return them."""
     if isinstance(edge_index, SparseTensor):
         return SparseTensor(row=edges[1], col=edges[0], value=alpha, sparse_sizes=size[::-1])
     if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):

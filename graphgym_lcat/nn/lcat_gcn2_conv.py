@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch_geometric.nn.conv import GCN2Conv
@@ -9,11 +11,9 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.typing import Adj
 
 from graphgym_lcat.kernels import Graph
-from graphgym_lcat.nn.attention import Score, edge_list, neighborhood_sizes
-from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
-from graphgym_lcat.nn.checks import check_choice, check_features
+from graphgym_lcat.nn.adjacency_layer import AdjacencyLayer, pop_attention_options
+from graphgym_lcat.nn.checks import check_features
 from graphgym_lcat.nn.graph_input import check_edge_weight, resolve_graph
-from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
 
 
 class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
@@ -28,11 +28,11 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
     * :math:`\lambda_1 = 0`: GCNII
 
     Args:
-        channels, …, normalize: As in :class:`torch_geometric.nn.GCN2Conv`; ``cached`` is accepted and not needed, the layout of
-            the graph is remembered anyway.
+        channels, …, normalize: As in :class:`torch_geometric.nn.GCN2Conv`; ``cached`` has no effect, since the layout of the
+            graph is always cached.
         heads (int, optional): Number of heads; must divide ``channels``. (default: :obj:`1`)
-        score_weights (str, optional): :obj:`"shared"` scores :math:`\mathbf{H} \mathbf{\Theta}_1`, :obj:`"separate"` has a
-            weight of its own. (default: :obj:`"shared"`)
+        score_weights (str, optional): :obj:`"shared"` scores :math:`\mathbf{H} \mathbf{\Theta}_1`, :obj:`"separate"` uses a
+            separate weight. (default: :obj:`"shared"`)
         score, lambda1, lambda2, negative_slope, init, lambda_per_head, backend: As in :class:`LCATConv`.
         **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
     """
@@ -48,35 +48,14 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
         add_self_loops: bool = True,
         normalize: bool = True,
         *,
-        heads: int = 1,
-        score: Score = "gat",
-        lambda1: float | str = "learn",
-        lambda2: float | str = "learn",
         score_weights: str = "shared",
-        negative_slope: float = 0.2,
-        init: str = "uniform",
-        lambda_per_head: bool = False,
-        backend: str = "auto",
-        **kwargs,
+        **kwargs: Any,
     ):
-        check_choice("score_weights", score_weights, SCORE_WEIGHTS)
         if (theta is None) != (layer is None):
-            raise ValueError(f"`theta` and `layer` come together, got theta={theta} and layer={layer}")
+            raise ValueError(f"`theta` and `layer` must be given together, got theta={theta} and layer={layer}")
+        attention = pop_attention_options(kwargs)
         super().__init__(channels, alpha, theta, layer, shared_weights, cached, add_self_loops, normalize, **kwargs)
-        self.score_weights = score_weights
-        self._init_score(
-            channels,
-            channels,
-            heads,
-            own_weight=score_weights == "separate",
-            score=score,
-            lambda1=lambda1,
-            lambda2=lambda2,
-            lambda_per_head=lambda_per_head,
-            negative_slope=negative_slope,
-            init=init,
-            backend=backend,
-        )
+        self._init_score(channels, channels, score_weights, **attention)
 
     def forward(self, x: Tensor, x_0: Tensor, edge_index: Adj | Graph, edge_weight: Tensor | None = None) -> Tensor:
         """See :class:`torch_geometric.nn.GCN2Conv`."""
@@ -93,29 +72,25 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
         return self._combine(out, x_0)
 
     def _propagate_unweighted(self, graph: Graph, key: Tensor, value: Tensor) -> Tensor:
-        """``Σ_j n_i γ_ij / √(d_i d_j) h_j``: the norms of the two ends go before and behind the sum."""
-        size = neighborhood_sizes(graph).to(value.dtype).view(-1, 1, 1)
+        """``Σ_j n_i γ_ij / √(d_i d_j) h_j``: √d_j divides the values, √d_i the sum."""
         if not self.normalize:
-            return self._attend(graph, key, key, value) * size
+            return self._sum_neighbors(graph, key, value)
+        size = graph.neighborhood_sizes.to(value.dtype).view(-1, 1, 1)
         root = size.sqrt()
         inverse_root = torch.where(size > 0, 1 / root.clamp(min=1), 0.0)
         return self._attend(graph, key, key, value * inverse_root) * root
 
     def _propagate_weighted(self, edges: Tensor, edge_weight: Tensor | None, key: Tensor, x: Tensor) -> Tensor:
-        """Edge by edge: for edges with weights, and for explainers, which want to see messages."""
+        """Edge by edge: for weighted edges, and for explainers, which need messages."""
         size = (x.size(0), x.size(0))
         if self.normalize:
             edges, edge_weight = gcn_norm(edges, edge_weight, x.size(0), False, self.add_self_loops, dtype=x.dtype)
         graph, _ = resolve_graph(edges, *size, False, True)
-        gamma = attention_adjacency(graph, self._gamma(graph, key, key))
-        _, alpha = edge_list(graph, gamma)
+        _, alpha = self._edge_weights(graph, key)
         if edge_weight is not None:
             alpha = alpha * edge_weight.unsqueeze(-1)
         # propagate_type: (x: Tensor, alpha: Tensor)
         return self.propagate(self._in_flow(edges), x=x, alpha=alpha, size=size)
-
-    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
-        return (self._split_heads(x_j) * alpha.unsqueeze(-1)).flatten(1)
 
     def _combine(self, x: Tensor, x_0: Tensor) -> Tensor:
         """The two terms and the identity map of GCNII."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,8 +11,7 @@ from torch_geometric.nn.conv import GINConv
 from torch_geometric.typing import Adj
 
 from graphgym_lcat.kernels import Graph
-from graphgym_lcat.nn.attention import Score, edge_list, neighborhood_sizes
-from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
+from graphgym_lcat.nn.adjacency_layer import AdjacencyLayer, pop_attention_options
 from graphgym_lcat.nn.checks import check_features, check_positive
 from graphgym_lcat.nn.graph_input import resolve_graph
 
@@ -24,7 +24,7 @@ class LCATGINConv(AdjacencyLayer, GINConv):
         \sum_{j \in N_i} A^{att}_{ij} \mathbf{h}_j \right), \qquad A^{att}_{ij} = |N^*_i| \gamma_{ij},
 
     with the softmax over :math:`N^*_i = N_i \cup \{i\}`; self-loops in the input are dropped. Heads split the channels. GIN has no
-    weight that the score could share, so it has its own.
+    weight that the score could share, so the score has its own.
 
     * :math:`\lambda_1 = 0`: GIN
 
@@ -43,44 +43,25 @@ class LCATGINConv(AdjacencyLayer, GINConv):
         train_eps: bool = False,
         *,
         in_channels: int | None = None,
-        heads: int = 1,
-        score: Score = "gat",
-        lambda1: float | str = "learn",
-        lambda2: float | str = "learn",
-        negative_slope: float = 0.2,
-        init: str = "uniform",
-        lambda_per_head: bool = False,
-        backend: str = "auto",
-        **kwargs,
+        **kwargs: Any,
     ):
+        attention = pop_attention_options(kwargs)
         super().__init__(nn, eps, train_eps, **kwargs)
         self.in_channels = _first_width(nn) if in_channels is None else check_positive("in_channels", in_channels)
-        self._init_score(
-            self.in_channels,
-            self.in_channels,
-            heads,
-            own_weight=True,
-            score=score,
-            lambda1=lambda1,
-            lambda2=lambda2,
-            lambda_per_head=lambda_per_head,
-            negative_slope=negative_slope,
-            init=init,
-            backend=backend,
-        )
+        self._init_score(self.in_channels, self.in_channels, **attention)
 
     def forward(self, x: Tensor, edge_index: Adj | Graph, size: tuple[int, int] | None = None) -> Tensor:
-        """See :class:`torch_geometric.nn.GINConv`; one set of nodes."""
+        """See :class:`torch_geometric.nn.GINConv`; bipartite graphs are not supported."""
         check_features("x", x, self.in_channels)
         num_nodes = x.size(0)
         if size is not None and tuple(size) != (num_nodes, num_nodes):
             raise ValueError(f"`size` must be {(num_nodes, num_nodes)}, one set of nodes, got {tuple(size)}")
         graph, _ = resolve_graph(edge_index, num_nodes, num_nodes, True, True, self.flow)
+        assert self.lin_score is not None
         key, value = self._split_heads(self.lin_score(x)), self._split_heads(x)
         if not self._weighs_itself() and not self._is_observed():
-            sizes = neighborhood_sizes(graph).to(x.dtype).view(-1, 1, 1)
-            return self.nn((self._attend(graph, key, key, value) * sizes).flatten(1))
-        edges, alpha = edge_list(graph, attention_adjacency(graph, self._gamma(graph, key, key)))
+            return self.nn(self._sum_neighbors(graph, key, value).flatten(1))
+        edges, alpha = self._edge_weights(graph, key)
         edges, count = self._in_flow(edges), edges.size(1) - graph.self_loops
         # propagate_type: (x: Tensor, alpha: Tensor)
         out = self.propagate(edges[:, :count], x=x, alpha=alpha[:count], size=(num_nodes, num_nodes))
@@ -88,11 +69,8 @@ class LCATGINConv(AdjacencyLayer, GINConv):
         return self.nn(out + own)
 
     def _weighs_itself(self) -> bool:
-        """Whether ε may be other than 0: learned, given, or loaded. Compiled code cannot look at a loaded one."""
+        """Whether ε may be nonzero: learned, given, or loaded. Compiled code cannot read a loaded one."""
         return isinstance(self.eps, torch.nn.Parameter) or torch.compiler.is_compiling() or bool(self.eps != 0)
-
-    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
-        return (self._split_heads(x_j) * alpha.unsqueeze(-1)).flatten(1)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(nn={self.nn}, {self._describe_attention()})"
@@ -105,4 +83,4 @@ def _first_width(nn: Callable) -> int:
             width = getattr(module, name, None)
             if isinstance(width, int) and width > 0:
                 return width
-    raise ValueError("`in_channels` must be given: `nn` has no linear layer that tells the size of its input")
+    raise ValueError("`in_channels` must be given: `nn` has no linear layer from which to read it")

@@ -12,11 +12,9 @@ from torch_geometric.nn.conv import PNAConv
 from torch_geometric.typing import Adj, OptTensor  # noqa: F401  PyG reads the comment about `propagate`
 
 from graphgym_lcat.kernels import Graph
-from graphgym_lcat.nn.attention import Score, edge_list
-from graphgym_lcat.nn.attention_adjacency import AdjacencyLayer, attention_adjacency
-from graphgym_lcat.nn.checks import check_choice, check_features
+from graphgym_lcat.nn.adjacency_layer import AdjacencyLayer, pop_attention_options
+from graphgym_lcat.nn.checks import check_features
 from graphgym_lcat.nn.graph_input import check_edge_attr, resolve_graph
-from graphgym_lcat.nn.lcat_conv import SCORE_WEIGHTS
 
 
 class LCATPNAConv(AdjacencyLayer, PNAConv):
@@ -35,8 +33,8 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         heads (int, optional): Number of heads; must divide the channels of a message, ``towers * F_in``.
             (default: :obj:`1`)
         score_weights (str, optional): :obj:`"shared"` scores with the sender's half of the first layer of the message (one
-            tower only), :obj:`"separate"` with a weight of its own. (default: :obj:`"shared"`)
-        score, lambda1, lambda2, negative_slope, init, lambda_per_head: As in :class:`LCATConv`.
+            tower only), :obj:`"separate"` with its own weight. (default: :obj:`"shared"`)
+        score, lambda1, lambda2, negative_slope, init, lambda_per_head, backend: As in :class:`LCATConv`.
         **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
     """
 
@@ -56,17 +54,10 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         act_kwargs: dict[str, Any] | None = None,
         train_norm: bool = False,
         *,
-        heads: int = 1,
-        score: Score = "gat",
-        lambda1: float | str = "learn",
-        lambda2: float | str = "learn",
         score_weights: str = "shared",
-        negative_slope: float = 0.2,
-        init: str = "uniform",
-        lambda_per_head: bool = False,
-        **kwargs,
+        **kwargs: Any,
     ):
-        check_choice("score_weights", score_weights, SCORE_WEIGHTS)
+        attention = pop_attention_options(kwargs)
         if towers > 1 and score_weights == "shared":
             raise ValueError(f"`score_weights='shared'` needs one tower, got {towers}; use score_weights='separate'")
         super().__init__(
@@ -85,20 +76,7 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
             train_norm=train_norm,
             **kwargs,
         )
-        self.score_weights = score_weights
-        self._init_score(
-            in_channels,
-            self.F_in * towers,
-            heads,
-            own_weight=score_weights == "separate",
-            score=score,
-            lambda1=lambda1,
-            lambda2=lambda2,
-            lambda_per_head=lambda_per_head,
-            negative_slope=negative_slope,
-            init=init,
-        )
-        self.edge_dim = edge_dim  # of the message, not of the score
+        self._init_score(in_channels, self.F_in * towers, score_weights, **attention)
 
     def forward(self, x: Tensor, edge_index: Adj | Graph, edge_attr: Tensor | None = None) -> Tensor:
         """See :class:`torch_geometric.nn.PNAConv`."""
@@ -112,11 +90,11 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         inputs = x.view(-1, towers, self.F_in).expand(-1, self.towers, -1)
         ends = self._message_ends(inputs) if edge_attr is None and len(self.pre_nns[0]) == 1 else None
         key = self._split_heads(self._score_features(x) if ends is None or self.lin_score is not None else ends[0])
-        edges, alpha = edge_list(graph, attention_adjacency(graph, self._gamma(graph, key, key)))
+        edges, alpha = self._edge_weights(graph, key)
 
         sender, receiver = (inputs, inputs) if ends is None else ends
         size = (num_nodes, num_nodes)
-        # Not as a pair: which half of one is the sender's, with a reversed flow, PyG's two ways of collecting disagree on.
+        # Not as a pair: with a reversed flow, PyG's two ways of collecting arguments disagree on which half is the sender's.
         # propagate_type: (sender: Tensor, receiver: Tensor, edge_attr: OptTensor, alpha: Tensor)
         out = self.propagate(
             self._in_flow(edges), sender=sender, receiver=receiver, edge_attr=edge_attr, alpha=alpha, size=size
@@ -125,15 +103,17 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         out = torch.cat([post(out[:, tower]) for tower, post in enumerate(self.post_nns)], dim=1)
         return self.lin(out)
 
-    def message(self, receiver_i: Tensor, sender_j: Tensor, edge_attr: Tensor | None, alpha: Tensor) -> Tensor:
+    def message(  # type: ignore[override]  # PyG looks at the names of the arguments
+        self, receiver_i: Tensor, sender_j: Tensor, edge_attr: Tensor | None, alpha: Tensor
+    ) -> Tensor:
         linear = edge_attr is None and len(self.pre_nns[0]) == 1
-        message = receiver_i + sender_j if linear else super().message(receiver_i, sender_j, edge_attr)
+        message = receiver_i + sender_j if linear else PNAConv.message(self, receiver_i, sender_j, edge_attr)
         if self.interpolation.fixed1 == 0:  # alpha is 1, up to rounding
             return message
         return (self._split_heads(message) * alpha.unsqueeze(-1)).view_as(message)
 
     def _message_ends(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What sender and receiver bring to a message of one linear layer, whose sum it is: a product per node, not per edge."""
+        """The two terms of a message of one linear layer, of sender and receiver: one product per node, not per edge."""
         weight = torch.stack([pre[0].weight for pre in self.pre_nns])
         bias = torch.stack([pre[0].bias for pre in self.pre_nns])
         receiver, sender = weight.split(self.F_in, dim=2)

@@ -27,10 +27,10 @@ class _OneSlope(torch.autograd.Function):
 
 
 class PReLU(torch.nn.PReLU):
-    """:class:`torch.nn.PReLU`, trained several times faster on the CPU, where torch computes its gradient number by number.
+    """A :class:`torch.nn.PReLU` that trains several times faster on the CPU, where torch computes the gradient number by number.
 
-    Parameters, values and gradients are those of ``torch.nn.PReLU``. Several weights, other devices and compiled code take
-    torch's own path, and so do passes without gradients; gradients of gradients are not supported.
+    Parameters, values and gradients are those of ``torch.nn.PReLU``. With several weights, on other devices, in compiled code and
+    without gradients it calls torch's own implementation. Second derivatives are not supported.
     """
 
     def forward(self, x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class _SparseProduct(torch.autograd.Function):
-    """``x @ weightᵀ`` for a constant CSR ``x``, whose transpose is given: both passes are a CSR product."""
+    """``x @ weightᵀ`` for a constant CSR ``x`` with a given transpose: both passes are a CSR product."""
 
     @staticmethod
     def forward(ctx, x: Tensor, x_transposed: Tensor, weight: Tensor) -> Tensor:
@@ -27,9 +27,9 @@ class _SparseProduct(torch.autograd.Function):
 class SparseLinear(torch.nn.Linear):
     """:class:`torch.nn.Linear` whose input may also be a ``torch.sparse_csr`` matrix.
 
-    Parameters, initial values and results for dense inputs are those of ``Linear``. A CSR input is taken as
-    constant data: no gradient reaches it. Its transpose, which the backward pass needs, is made at the first
-    forward and kept as long as the same tensor is passed.
+    Parameters, initial values and results for dense inputs are those of ``Linear``. A CSR input counts as
+    constant: it gets no gradient. Its transpose, which the backward pass needs, is computed in the first
+    forward pass and kept as long as the same tensor is passed.
 
     Shapes:
         - **input:** :math:`(N, F_{in})`, strided or CSR
@@ -55,10 +55,10 @@ class SparseLinear(torch.nn.Linear):
                 f"SparseLinear expects a dense or CSR input with {self.in_features} columns, "
                 f"got {x.layout} of shape {tuple(x.shape)}"
             )
-        out = _SparseProduct.apply(x, self._transpose_of(x), self.weight)
+        out = _SparseProduct.apply(x, self._transpose(x), self.weight)
         return out if self.bias is None else out + self.bias
 
-    def _transpose_of(self, x: Tensor) -> Tensor:
+    def _transpose(self, x: Tensor) -> Tensor:
         if self._transposed is None or self._transposed[0]() is not x:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message=".*tensor support is in beta state.*")
@@ -66,5 +66,5 @@ class SparseLinear(torch.nn.Linear):
         return self._transposed[1]
 
     def __getstate__(self) -> dict:
-        # A weak reference can be neither copied nor pickled; the transpose is made again when needed.
+        # A weak reference can be neither copied nor pickled. The transpose is computed again when needed.
         return {**self.__dict__, "_transposed": None}

@@ -1,7 +1,7 @@
 """One point of the synthetic experiments: one model, one graph, one pair (q, ‖μ‖).
 
-``run_point`` returns what the figures need: ``accuracy``; ``lambda1`` and ``lambda2``; ``C``; and ``gamma``,
-the mean attention of three groups of pairs (receiver i, sender j), as in the appendix:
+``run_point`` returns what the figures show: ``accuracy``; ``lambda1`` and ``lambda2``; ``C``; and ``gamma``, the mean attention of
+three groups of pairs (receiver i, sender j), as in the appendix:
 
 - ``same``: both in C₀ or both in C₁ (solid lines),
 - ``opposite``: i in C₋₁ and j in C₁ (dashed lines),
@@ -13,18 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from graphgym_lcat.data.csbm import CSBM, sample_adjacency, sample_communities, sample_noise, sample_projection
-from graphgym_lcat.data.errors import DatasetError, unknown_name
 from graphgym_lcat.nn.interpolation import Interpolation
 from graphgym_lcat.synthetic.learned import PairwiseAttentionLoss
 from graphgym_lcat.synthetic.models import Ansatz, attend, convolve, neighbour_sums, score_terms
+from lcat_core.errors import DatasetError, unknown_name
 
-#: λ1 and λ2 of each model; None is learned.
+#: λ1 and λ2 of each model; None if they are learned.
 MODELS: dict[str, tuple[float | None, float | None]] = {
     "gcn": (0.0, 0.0),
     "gat": (1.0, 0.0),
@@ -35,7 +36,7 @@ MODELS: dict[str, tuple[float | None, float | None]] = {
 
 @dataclass(frozen=True)
 class _Graph:
-    """A sampled graph and what every model needs of it; ``members`` has a column for each of C₋₁, C₀, C₁."""
+    """A sampled graph and the sums that every model needs; ``members`` has one column for each of C₋₁, C₀, C₁."""
 
     adjacency: Tensor
     z: Tensor
@@ -65,25 +66,25 @@ def run_point(
     lr: float = 0.05,
     logit_gain: float | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> dict[str, object]:
-    """Samples the graph of ``seed`` and evaluates ``model`` on it, after learning C (and λ) if ``learned``.
+) -> dict[str, Any]:
+    """Sample the graph of ``seed`` and evaluate ``model`` on it, after learning C (and λ) if ``learned``.
 
-    All models of one seed see the same graph, and all ‖μ‖ the same noise. ``d`` changes nothing: the models
-    see a node through wᵀX only, whose distribution does not depend on it.
+    All models with the same seed see the same graph, and all ‖μ‖ the same noise. ``d`` has no effect: the models depend on a node
+    only through wᵀX, whose distribution does not depend on ``d``.
 
     Args:
-        model: a key of ``MODELS``; ``lcat`` exists only as a learned model.
-        slope: of LeakyReLU. The text's 1/5 for GAT contradicts its own proof, which needs less than 1/25.
-        steps, lr: of Adam, when ``learned``.
-        logit_gain: None trains on the logits as they are, like the paper. A number k trains on k/‖μ‖ times
-            the logits: with a small ‖μ‖ plain logits stay so near zero that the loss is almost linear in
-            them, and C drifts until everything is predicted to be the larger class.
-        progress: called with (steps done, steps) after each step of learning.
+        model: A key of ``MODELS``; ``lcat`` exists only as a learned model.
+        slope: Slope of LeakyReLU. The paper's 1/5 for GAT contradicts its own proof, which needs less than 1/25.
+        steps, lr: Steps and learning rate of Adam, if ``learned``.
+        logit_gain: None trains on plain logits, as the paper does. A number k trains on k/‖μ‖ times the logits: if ‖μ‖ is small,
+            plain logits stay so close to zero that the loss is almost linear in them, and C drifts until the larger class is
+            predicted everywhere.
+        progress: Called with (steps done, steps) after each step of learning.
     """
     if model not in MODELS:
-        raise unknown_name("synthetic model", model, MODELS)
+        raise DatasetError(unknown_name("synthetic model", model, MODELS))
     if model == "lcat" and not learned:
-        raise DatasetError("the synthetic model 'lcat' has no fixed parameters: it needs learned = True")
+        raise DatasetError("the synthetic model 'lcat' has no fixed parameters, so it needs learned = True")
     if not 0 <= slope < 1 or steps < 1 or lr <= 0 or (logit_gain is not None and logit_gain <= 0):
         raise DatasetError(
             "expected slope in [0, 1), steps of at least 1, lr and logit_gain above 0; "
@@ -97,7 +98,7 @@ def run_point(
         c, lambda1, lambda2 = _learn(model, graph, ansatz, mu_norm, steps, lr, logit_scale, progress)
     else:
         c = {"gcn": 0.0, "gat": 1.0, "cat": (p - q) / (p + 2 * q) if p + 2 * q else 1.0}[model]
-        lambda1, lambda2 = MODELS[model]
+        lambda1, lambda2 = (0.0 if value is None else value for value in MODELS[model])  # none is learned here
     mean_z, gamma = _evaluate(graph, ansatz, c * mu_norm, lambda1, lambda2)
     predicted = (mean_z - c * mu_norm / 2 >= 0).to(mean_z.dtype)
     return {
@@ -114,7 +115,7 @@ def run_point(
 def _sample(parameters: CSBM, seed: int) -> _Graph:
     z = sample_projection(parameters, seed)
     adjacency, members, member_sums, noise_sums = _sample_graph(parameters.n, parameters.p, parameters.q, seed)
-    # z is ε ‖μ‖ + σ noise, and so are the sums over neighbours: they need no further pass over the pairs.
+    # z is ε ‖μ‖ + σ noise, so its sums over neighbours follow from theirs, without another pass over the pairs.
     mean_sums = (member_sums[:, 2] - member_sums[:, 0]) * parameters.mu_norm
     z_sums = mean_sums + parameters.sigma * noise_sums
     return _Graph(
@@ -122,9 +123,9 @@ def _sample(parameters: CSBM, seed: int) -> _Graph:
     )
 
 
-@lru_cache(maxsize=1)  # as the adjacency itself
+@lru_cache(maxsize=1)  # like the adjacency itself
 def _sample_graph(n: int, p: float, q: float, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What all models and all μ, σ share: adjacency, members, and the sums of members and of noise over neighbours."""
+    """Sample what does not depend on model, μ and σ: adjacency, members, and the sums of members and noise over neighbours."""
     adjacency = sample_adjacency(n, p, q, seed)
     members = (sample_communities(n, seed)[:, None] == torch.tensor([-1, 0, 1])).double()
     sums = neighbour_sums(torch.cat([members, sample_noise(n, seed)[:, None]], dim=1).float(), adjacency).double()
@@ -134,7 +135,7 @@ def _sample_graph(n: int, p: float, q: float, seed: int) -> tuple[Tensor, Tensor
 def _evaluate(
     graph: _Graph, ansatz: Ansatz, m: float, lambda1: float, lambda2: float
 ) -> tuple[Tensor, dict[str, float | None]]:
-    """Σ γ_ij z_j for every node, and the mean γ of the three groups (None for a group without edges)."""
+    """Return Σ γ_ij z_j for every node, and the mean γ of the three groups (None for a group without edges)."""
     if lambda1 == 0:
         mean_z = convolve(graph.z, graph.z_sums, graph.degrees)
         attention = (graph.members + graph.member_sums) / (1 + graph.degrees)[:, None]
@@ -165,9 +166,10 @@ def _learn(
     logit_scale: float,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[float, float, float]:
-    """C, λ1 and λ2 after Adam on the binary cross-entropy of "ε ≠ 0" over all nodes."""
+    """Learn C, λ1 and λ2 with Adam on the binary cross-entropy of "ε ≠ 0" over all nodes."""
     c = torch.nn.Parameter(torch.tensor(1.0))
-    interpolation = Interpolation(*("learn" if value is None else value for value in MODELS[model]))
+    first, second = ("learn" if value is None else value for value in MODELS[model])
+    interpolation = Interpolation(first, second)
     optimizer = torch.optim.Adam([c, *interpolation.parameters()], lr=lr)
     for step in range(steps):
         lambda1, lambda2 = (value.squeeze() if isinstance(value, Tensor) else value for value in interpolation())
@@ -185,4 +187,6 @@ def _learn(
         optimizer.step()
         if progress is not None:
             progress(step + 1, steps)
-    return c.item(), *interpolation.lambdas()
+    learned1, learned2 = interpolation.lambdas()
+    assert isinstance(learned1, float) and isinstance(learned2, float)  # one pair for all heads
+    return c.item(), learned1, learned2

@@ -1,7 +1,7 @@
-"""Training the few free parameters of the one-layer models: C, and λ1, λ2 for L-CAT.
+"""Training the few free parameters of the one-layer models: C, and λ1 and λ2 of L-CAT.
 
-Autograd would store ten arrays of all pairs. As the loss of a node depends on its own row only, one pass over
-the rows gives the loss and, while a block of rows is still in the cache, all of its derivatives.
+Autograd would store ten arrays of all pairs. Since the loss of a node depends only on its own row, one pass over the rows computes
+the loss and, while a block of rows is still in the cache, all its derivatives.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from graphgym_lcat.synthetic.models import block_height, mask_and_shift, row_blo
 class PairwiseAttentionLoss(torch.autograd.Function):
     """Mean binary cross-entropy of the logits ``logit_scale * (Σ_j γ_ij z_j − bias)``.
 
-    The score of receiver i and sender j is pair_scale [clip(s_i − s_j) − clip(s_i + s_j)] + column_j, clipped
-    at ±bound; see ``models``. Derivatives reach ``score_input`` (s), ``bound``, ``pair_scale``, ``column``
-    and ``bias``; ``z``, ``targets`` and ``adjacency`` are data.
+    The score of receiver i and sender j is pair_scale [clip(s_i − s_j) − clip(s_i + s_j)] + column_j, where clip cuts off at
+    ±bound; see ``models``. There are derivatives for ``score_input`` (s), ``bound``, ``pair_scale``, ``column`` and ``bias``;
+    ``z``, ``targets`` and ``adjacency`` are data.
     """
 
     @staticmethod
@@ -32,7 +32,7 @@ class PairwiseAttentionLoss(torch.autograd.Function):
         for rows in row_blocks(n):
             u = score_input[rows, None]
             outer_plus, outer_minus, weight, score, gradient = buffers[:, : len(u)]
-            # outer_* become the sign of what exceeds the bound, 0 inside it: d clip / d bound.
+            # outer_* become d clip / d bound: the sign of what exceeds the bound, 0 within it.
             torch.add(u, score_input, out=outer_plus)
             torch.clamp(outer_plus, -limit, limit, out=weight)
             outer_plus.sub_(weight).sign_()

@@ -1,20 +1,11 @@
-"""`lcat compare`: paired tests of every model against its baseline."""
+"""``lcat compare``: paired tests of every model against its baseline."""
 
 from __future__ import annotations
 
 import argparse
 
-from lcat_run.errors import UserError
-from lcat_run.results_arguments import (
-    TABLE_FORMATS,
-    add_output,
-    add_results,
-    add_tests,
-    compare_models,
-    emit_table,
-    load_and_select,
-    reported_errors,
-)
+from lcat_core.errors import UserError
+from lcat_run.results_arguments import add_tested_table, compare_models, emit_table, load_and_select
 
 HELP = "test every model against its baseline: paired t-test, interval, Holm, Wilcoxon, effect size, verdict"
 EXAMPLES = """\
@@ -25,14 +16,12 @@ EXAMPLES = """\
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_results(parser)
-    add_output(parser, TABLE_FORMATS, "terminal; a directory gets markdown")
-    add_tests(parser)
+    add_tested_table(parser)
     parser.add_argument(
         "--family",
         choices=("all", "dataset", "model"),
         default="all",
-        help="the tests that Holm's correction runs over (default: all)",
+        help="the tests that Holm's correction covers together (default: all)",
     )
     parser.add_argument(
         "--unit",
@@ -43,15 +32,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> None:
-    with reported_errors():
-        from lcat_analysis.comparison_table import comparison_table, refusals
+    from lcat_analysis.comparison_table import comparison_table, refusals
 
-        results, selection = load_and_select(args)
-        options = {"strict": bool(args.baseline), "family": args.family, "unit": args.unit}
-        comparisons = compare_models(args, results, selection, **options)
-        if not comparisons.baselines:
-            models = ", ".join(selection.models)
-            raise UserError(f"no baseline is declared: expected --baseline MODEL=BASELINE; models: {models}")
-        if comparisons.tested.empty:
-            raise UserError("no pair could be tested. " + " ".join(refusals(comparisons)))
-        emit_table(comparison_table(comparisons), args, "compare")
+    results, selection = load_and_select(args)
+    comparisons = compare_models(args, results, selection, family=args.family, unit=args.unit)
+    if not comparisons.baselines:
+        models = ", ".join(selection.models)
+        raise UserError(f"no baseline is declared: expected --baseline MODEL=BASELINE; models: {models}")
+    if comparisons.tested.empty:
+        raise UserError("no pair could be tested. " + " ".join(refusals(comparisons)))
+    emit_table(comparison_table(comparisons), args, "compare")

@@ -1,4 +1,4 @@
-"""`lcat datasets`: what is there, where, and whether it is what the paper used."""
+"""`lcat datasets`: which datasets are present, where, and whether they have the size that the paper used."""
 
 from __future__ import annotations
 
@@ -6,63 +6,50 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lcat_run.errors import UserError
+from lcat_core.errors import DatasetError, UserError, unknown_name
 
 if TYPE_CHECKING:
     from graphgym_lcat.data.ogb import OgbSpec
-    from graphgym_lcat.data.registry import DatasetSpec, Statistics
+    from graphgym_lcat.data.registry import DatasetSpec
+    from lcat_core.datasets import Statistics
 
-HELP = "list the datasets: present or not, where, and their size beside the published one"
+HELP = "list the datasets: whether they are present, where, and their size beside the published one"
 EXAMPLES = """\
-  lcat datasets                           all of them, in LCAT_DATA_DIR or ./datasets
+  lcat datasets                           all datasets, in LCAT_DATA_DIR or ./datasets
   lcat datasets --dir ~/data              in another folder
   lcat datasets --fetch Cora CiteSeer     download and prepare these two now
   lcat datasets ogbn-arxiv --generate --scale 1000 --dir /tmp/ogb
                                           write random data of its shape, a thousandth of its size"""
 
-_HEADER = ("dataset", "nodes", "edges", "avg. degree", "features", "classes", "state")
+Row = tuple[str, ...]
+_HEADER: Row = ("dataset", "nodes", "edges", "avg. degree", "features", "classes", "state")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these datasets (default: all)")
     parser.add_argument("--dir", help="root of the datasets (default: LCAT_DATA_DIR, else ./datasets)")
-    parser.add_argument("--fetch", action="store_true", help="download those whose files are not there")
+    parser.add_argument("--fetch", action="store_true", help="download datasets whose files are missing")
     parser.add_argument(
         "--generate", action="store_true", help="write random data in the shape and files of the named ogbn datasets"
     )
-    parser.add_argument("--scale", type=float, metavar="S", help="of --generate: 1/S of the nodes and edges (1000)")
-    parser.add_argument("--seed", type=int, metavar="N", help="of --generate (0)")
+    parser.add_argument("--scale", type=float, metavar="S", help="with --generate: 1/S of the nodes and edges (1000)")
+    parser.add_argument("--seed", type=int, metavar="N", help="with --generate: seed of the random data (0)")
 
 
 def execute(args: argparse.Namespace) -> int:
-    from graphgym_lcat.data.datasets import EMBEDDED
-    from graphgym_lcat.data.errors import DatasetError, unknown_name
-    from graphgym_lcat.data.ogb import OGB_DATASETS
-    from graphgym_lcat.data.registry import DATASETS, data_directory
+    from graphgym_lcat.data.datasets import dataset_names
+    from graphgym_lcat.data.registry import data_directory
 
     if not args.generate and (args.scale, args.seed) != (None, None):
         raise UserError("--scale and --seed belong to --generate")
     folder = data_directory(args.dir)
-    known = [*DATASETS, *OGB_DATASETS, *EMBEDDED]
+    if args.generate:
+        _generate(args)
     rows, notes = [_HEADER], []
-    try:
-        if args.generate:
-            _generate(args)
-        for name in args.names or known:
-            if name in EMBEDDED:
-                rows.append(_embedded_row(name))
-            elif name in DATASETS:
-                row, note = _row(DATASETS[name], folder, args.fetch)
-                rows.append(row)
-                notes += [note] if note else []
-            elif name in OGB_DATASETS:
-                row, note = _ogb_row(OGB_DATASETS[name], folder)
-                rows.append(row)
-                notes += [note] if note else []
-            else:
-                raise unknown_name("dataset", name, known)
-    except DatasetError as error:
-        raise UserError(str(error)) from error
+    for name in args.names or dataset_names():
+        row, note = _describe(name, folder, args.fetch)
+        rows.append(row)
+        notes += [note] if note else []
     print(f"datasets in {folder.absolute()}\n")
     _print_table(rows)
     if notes:
@@ -70,10 +57,23 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(spec: DatasetSpec, folder: Path, fetch: bool) -> tuple[tuple[str, ...], str | None]:
-    """The line of one dataset and, if something is amiss, a sentence about it."""
+def _describe(name: str, folder: Path, fetch: bool) -> tuple[Row, str | None]:
+    """Return the row of one dataset and, if something is wrong with it, a sentence about that."""
+    from graphgym_lcat.data.datasets import dataset_names, load_dataset, statistics
+    from graphgym_lcat.data.ogb import OGB_DATASETS
+    from graphgym_lcat.data.registry import DATASETS, EMBEDDED
+
+    if name in EMBEDDED:
+        return _cells(name, statistics(load_dataset(name)), "embedded"), None
+    if name in DATASETS:
+        return _describe_files(DATASETS[name], folder, fetch)
+    if name in OGB_DATASETS:
+        return _describe_ogb(OGB_DATASETS[name], folder)
+    raise DatasetError(unknown_name("dataset", name, dataset_names()))
+
+
+def _describe_files(spec: DatasetSpec, folder: Path, fetch: bool) -> tuple[Row, str | None]:
     from graphgym_lcat.data.datasets import is_present, load_dataset, statistics
-    from graphgym_lcat.data.errors import DatasetError
 
     if not fetch and not is_present(spec, folder):
         note = f"{spec.name}: put {', '.join(spec.raw_files)} into {spec.raw_dir(folder).absolute()}"
@@ -92,15 +92,15 @@ def _row(spec: DatasetSpec, folder: Path, fetch: bool) -> tuple[tuple[str, ...],
     return _cells(spec.name, found, "present, SIZE DIFFERS"), f"{spec.name} was published with {expected}"
 
 
-def _ogb_row(spec: OgbSpec, folder: Path) -> tuple[tuple[str, ...], str | None]:
-    """OGB's graphs take minutes to read, so the files that count their nodes and edges must do."""
+def _describe_ogb(spec: OgbSpec, folder: Path) -> tuple[Row, str | None]:
+    """Describe a dataset of OGB by the files that store its counts, since reading its graph takes minutes."""
     from graphgym_lcat.data.ogb import missing_message
 
     if spec.missing_files(folder):
         return _cells(spec.name, spec.published, "missing"), missing_message(spec, folder)
     found = spec.size_on_disk(folder)
     if spec.is_synthetic(folder):
-        return _cells(spec.name, found, "SYNTHETIC"), f"{spec.name} was written by --generate: no data of OGB"
+        return _cells(spec.name, found, "SYNTHETIC"), f"{spec.name} was written by --generate; it is not OGB's data"
     if found == spec.published:
         return _cells(spec.name, found, "present, size as published"), None
     return _cells(spec.name, found, "present, SIZE DIFFERS"), (
@@ -119,18 +119,12 @@ def _generate(args: argparse.Namespace) -> None:
         print(f"wrote {nodes:,} nodes and {edges:,} edges in the shape of {name} to {folder.absolute()}")
 
 
-def _embedded_row(name: str) -> tuple[str, ...]:
-    from graphgym_lcat.data.datasets import load_dataset, statistics
-
-    return _cells(name, statistics(load_dataset(name)), "embedded")
-
-
-def _cells(name: str, size: Statistics, state: str) -> tuple[str, ...]:
+def _cells(name: str, size: Statistics, state: str) -> Row:
     numbers = (f"{size.nodes:,}", f"{size.edges:,}", f"{size.avg_degree:.2f}", f"{size.features:,}")
     return (name, *numbers, f"{size.classes}", state)
 
 
-def _print_table(rows: list[tuple[str, ...]]) -> None:
+def _print_table(rows: list[Row]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
     for name, *numbers, state in rows:
         cells = [number.rjust(width) for number, width in zip(numbers, widths[1:-1], strict=True)]

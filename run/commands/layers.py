@@ -1,10 +1,11 @@
-"""`lcat layers`: the models of the paper, how to get each, and how attention is computed here."""
+"""``lcat layers``: the models of the paper, the settings of each, and how attention is computed here."""
 
 from __future__ import annotations
 
 import argparse
 
-from lcat_run.models import BASELINES, MODELS
+from lcat_core.models import MODELS, Model
+from lcat_core.text import align_columns
 
 HELP = "list the models, their GraphGym names and λ, and which kernels are in use"
 EXAMPLES = """\
@@ -15,42 +16,26 @@ _COLUMNS = ("model", "gnn.layer_type", "lcat.score", "lcat.lambda1", "lcat.lambd
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", choices=("text", "markdown"), default="text")
+    parser.add_argument("--format", choices=("text", "markdown"), default="text", help="default: text")
 
 
-def execute(args: argparse.Namespace) -> int:
-    rows = [_row(name) for name in MODELS]
-    print(_markdown(rows) if args.format == "markdown" else _text(rows))
-    if args.format == "text":
-        from graphgym_lcat.kernels.dispatch import describe_backend
+def execute(args: argparse.Namespace) -> None:
+    rows = [_COLUMNS, *map(_row, MODELS.values())]
+    if args.format == "markdown":
+        rows.insert(1, ("---",) * len(_COLUMNS))
+        print("\n".join("| " + " | ".join(row) + " |" for row in rows))
+        return
+    from graphgym_lcat.kernels.dispatch import describe_backend
 
-        print(f"\nattention on the CPU: {describe_backend()}")
-    return 0
+    print("\n".join(align_columns(rows, left=range(len(_COLUMNS)))))
+    print(f"\nattention on the CPU: {describe_backend()}")
 
 
-def _row(name: str) -> tuple[str, ...]:
-    settings = MODELS[name]
-    layer = str(settings["gnn.layer_type"])
-    score = (
-        "" if layer == "linear" else "any" if settings.get("lcat.lambda1") == 0 else settings.get("lcat.score", "gat")
-    )
-    if layer == "linear":
-        lambdas = ["", ""]
-    elif layer.startswith("cat"):
-        lambdas = ["1", "1"]
-    elif settings.get("lcat.lambda1") == 0:
-        lambdas = ["0", "any"]
+def _row(model: Model) -> tuple[str, ...]:
+    if model.lambdas is None:
+        score, lambdas = "", ("", "")
+    elif model.kind == "base":  # without attention, the score and λ2 have no effect
+        score, lambdas = "any", ("0", "any")
     else:
-        lambdas = [str(settings.get(key, "learned")) for key in ("lcat.lambda1", "lcat.lambda2")]
-    return (name, layer, str(score), *lambdas, BASELINES.get(name, ""))
-
-
-def _text(rows: list[tuple[str, ...]]) -> str:
-    table = [_COLUMNS, *rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(_COLUMNS))]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in table)
-
-
-def _markdown(rows: list[tuple[str, ...]]) -> str:
-    table = [_COLUMNS, ("---",) * len(_COLUMNS), *rows]
-    return "\n".join("| " + " | ".join(row) + " |" for row in table)
+        score, lambdas = str(model.score), (str(model.lambdas[0]), str(model.lambdas[1]))
+    return (model.name, model.layer_type, score, *lambdas, model.baseline or "")

@@ -1,4 +1,4 @@
-"""`lcat plot`: the figures, one or all that the results allow."""
+"""``lcat plot``: one of the figures that the results allow."""
 
 from __future__ import annotations
 
@@ -6,14 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lcat_run.errors import UserError, nearest
-from lcat_run.results_arguments import (
-    FIGURE_FORMATS,
-    add_output,
-    add_results,
-    load_and_select,
-    reported_errors,
-)
+from lcat_core.errors import UserError, did_you_mean
+from lcat_run.results_arguments import FIGURE_FORMATS, add_output, add_results, load_and_select, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,12 +15,12 @@ if TYPE_CHECKING:
     from lcat_analysis.select import Selection
 
 KINDS = {
-    "lambdas": "λ1 and λ2 over training, one panel per layer (needs --dataset when there are several)",
-    "distribution": "where λ1 and λ2 ended",
+    "lambdas": "λ1 and λ2 over training, one panel per layer (needs --dataset if there are several)",
+    "distribution": "the final λ1 and λ2",
     "curves": "the metric over training",
     "noise": "the metric against the level of noise",
     "csbm": "the synthetic experiments, with the two thresholds",
-    "paper": "a heat map of ours minus the published numbers",
+    "paper": "a heat map of our numbers minus the published ones",
 }
 HELP = "draw a figure: " + ", ".join(KINDS)
 EXAMPLES = """\
@@ -39,20 +33,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_results(parser)
     listed = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
     parser.add_argument("kind", metavar="KIND", choices=list(KINDS), help=listed)
-    add_output(parser, FIGURE_FORMATS, "all three, into . or the directory of -o")
+    add_output(parser, FIGURE_FORMATS, "all three, in . or the directory of -o")
     parser.add_argument("--dataset", action="append", help="only this dataset (may be repeated)")
-    parser.add_argument("--split", choices=("train", "val", "test"), default="test", help="for curves (default test)")
+    parser.add_argument("--split", choices=("train", "val", "test"), default="test", help="for curves (default: test)")
 
 
 def execute(args: argparse.Namespace) -> None:
-    with reported_errors():
-        from lcat_analysis.figures import save
-
-        _, selection = load_and_select(args)
-        _check_datasets(args.dataset or [], selection)
-        formats = (args.format,) if args.format else FIGURE_FORMATS
-        for path in save(_draw(args, selection), args.output or Path(), args.kind, formats):
-            print(f"wrote {path}")
+    _, selection = load_and_select(args)
+    _check_datasets(args.dataset or [], selection)
+    for path in save_figure(_draw(args, selection), args, args.kind, folder=Path()):
+        print(f"wrote {path}")
 
 
 def _draw(args: argparse.Namespace, selection: Selection) -> Figure:
@@ -78,4 +68,4 @@ def _check_datasets(names: list[str], selection: Selection) -> None:
     for name in names:
         if name not in selection.datasets:
             known = ", ".join(selection.datasets)
-            raise UserError(f"no run on {name!r}: the datasets are {known}{nearest(name, selection.datasets)}")
+            raise UserError(f"no run on {name!r}: the datasets are {known}{did_you_mean(name, selection.datasets)}")

@@ -1,11 +1,11 @@
-"""`lcat report`: everything that the results allow, in one HTML file."""
+"""``lcat report``: everything that the results allow, in one HTML file."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from lcat_run.results_arguments import add_margin, add_results, find_results, reported_errors
+from lcat_run.results_arguments import add_margin, add_results, metric_options, results_folder
 
 HELP = "write one self-contained HTML file with tables, tests, trend, λ, curves, status and configuration"
 EXAMPLES = """\
@@ -28,12 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> None:
-    with reported_errors():
-        from lcat_analysis.load import load
-        from lcat_analysis.report import write_report
+    from lcat_analysis.load import load
+    from lcat_analysis.report import write_report
 
-        folder = find_results(args.results)
-        target = args.output or folder
-        target = target if target.suffix and not target.is_dir() else target / "report.html"
-        write_report(load(folder), target, metric=args.metric, over=args.over, margin=args.margin)
-        print(f"wrote {target}")
+    folder = results_folder(args)
+    target = args.output or folder
+    target = target if target.suffix and not target.is_dir() else target / "report.html"
+    options = {"metric": args.metric, "over": args.over, "margin": args.margin, **metric_options(args)}
+    write_report(load(folder), target, **options)
+    print(f"wrote {target}")

@@ -1,4 +1,4 @@
-"""`lcat run`: trains one configuration, with one or several seeds."""
+"""`lcat run`: train one configuration, with one or several seeds."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from lcat_run.errors import UserError
+from lcat_core.errors import LcatError, TrainingFailed, UserError
+from lcat_core.metrics import metric, recorded_metrics
+from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, RunPaused
+from lcat_core.run_folder import FAILURE, is_done
 from lcat_run.lookup import find_yaml
 
-HELP = "train one model on one dataset; started again, it goes on where it stopped"
+HELP = "train one model on one dataset; rerun the same command to resume"
 EXAMPLES = """\
   lcat run --cfg real.yaml dataset.name Cora
   lcat run --cfg real.yaml --repeat 3 dataset.name AmazonPhoto gnn.layer_type catconv
   lcat run --cfg my.yaml lcat.lambda1 1 lcat.lambda2 0 optim.max_epoch 500"""
 
-EXIT_PAUSED = 75
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cfg", required=True, metavar="FILE", help="a YAML file, or the name of an included one")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="train with N seeds, from `seed` on")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="train with N seeds, starting at `seed`")
     parser.add_argument(
         "--threads",
         type=int,
         metavar="T",
-        help="threads of torch (default: `num_threads` of the settings, else as many as it takes)",
+        help="threads of torch (default: `num_threads` of the settings, else torch's default)",
     )
     parser.add_argument(
-        "settings", nargs=argparse.REMAINDER, metavar="KEY VALUE", help="settings over those of the file"
+        "settings", nargs=argparse.REMAINDER, metavar="KEY VALUE", help="settings that override those of the file"
     )
 
 
@@ -52,13 +54,13 @@ def execute(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[None]:
-    """Outside of the training loop, which writes a checkpoint first, these signals end the command with the same status."""
+    """End the command with the same status if a signal arrives before training, which would write a checkpoint first."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        print("stopped; the same command goes on", file=sys.stderr)
+        print("stopped; rerun the same command to resume", file=sys.stderr)
         raise SystemExit(EXIT_PAUSED)
 
-    earlier = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    earlier = {number: signal.signal(number, stop) for number in PAUSE_SIGNALS}
     try:
         yield
     finally:
@@ -68,64 +70,56 @@ def _stopped_by_signals() -> Iterator[None]:
 
 def _execute(args: argparse.Namespace, path: Path) -> int:
     import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
-    from graphgym_lcat.data.errors import DatasetError
-    from graphgym_lcat.gym.runner import RunBusy, RunPaused
-    from graphgym_lcat.gym.settings import SettingsError, check_settings, parse_overrides, read_settings
+    from graphgym_lcat.gym.settings import check_settings, parse_overrides, read_settings
 
+    where = f" in {path}" + (" or on the command line" if args.settings else "")
+    settings = check_settings({**read_settings(path), **parse_overrides(args.settings)}, where=where)
     try:
-        where = f" in {path}" + (" or on the command line" if args.settings else "")
-        settings = check_settings({**read_settings(path), **parse_overrides(args.settings)}, where=where)
         for seed in range(settings.get("seed", 0), settings.get("seed", 0) + args.repeat):
             _train({**settings, "seed": seed}, path.stem, args.threads or settings.get("num_threads"))
-    except (SettingsError, DatasetError, RunBusy) as error:
-        raise UserError(str(error)) from error
     except RunPaused:
-        print("paused; the same command goes on from the checkpoint", file=sys.stderr)
+        print("paused; rerun the same command to resume from the checkpoint", file=sys.stderr)
         return EXIT_PAUSED
-    except _Failed as error:
-        print(f"lcat run: {error}", file=sys.stderr)
-        return 1
     return 0
 
 
-class _Failed(Exception):
-    """The run failed by itself; its folder has the traceback."""
-
-
-def _train(settings: Mapping[str, object], name: str, threads: int | None) -> None:
-    from graphgym_lcat.data.errors import DatasetError
-    from graphgym_lcat.gym.runner import Run, RunBusy, RunPaused, TrainingFailed, is_done, prepare
+def _train(settings: Mapping[str, Any], name: str, threads: int | None) -> None:
+    from graphgym_lcat.gym.build import build_loop
+    from graphgym_lcat.gym.runner import Run
     from graphgym_lcat.gym.runner import execute as execute_run
-    from graphgym_lcat.gym.settings import SettingsError, default_settings
-    from lcat_run.identity import run_id
-    from lcat_run.models import model_name
+    from graphgym_lcat.gym.settings import default_settings
+    from lcat_core.identity import run_id
+    from lcat_core.models import model_name
     from lcat_run.progress import EpochProgress
 
     defaults = default_settings()
     model = model_name({**defaults, **settings})
     out_dir = Path(str(settings.get("out_dir", defaults["out_dir"]))) / name / "runs"
     run = Run(out_dir / run_id(model, settings, defaults), model, settings, params={}, threads=threads)
+    done_before = is_done(run.run_dir)
+    loop = None if done_before else build_loop(settings)  # first, so that a mistake leaves no folder behind
     every = settings.get("lcat.log_every", defaults["lcat.log_every"])
     try:
-        done_before = is_done(run.run_dir)
-        if not done_before:
-            prepare(settings)  # a mistake must not leave a folder behind
         with EpochProgress(run.run_dir.name, every) as progress, _warnings_on_stderr():
-            result = execute_run(run, progress.update)
-    except (SettingsError, DatasetError, RunBusy, RunPaused):
+            result = execute_run(run, progress.update, loop=loop)
+    except (RunPaused, OSError):
         raise
-    except OSError as error:
-        raise UserError(f"{error.filename or run.run_dir}: {error.strerror or error}") from error
-    except Exception as error:  # whatever it is, failed.json has its traceback
-        first_line = (str(error).splitlines() or [""])[0]
-        advice = "; try a smaller optim.base_lr" if isinstance(error, TrainingFailed) else f" ({type(error).__name__})"
-        raise _Failed(f"{first_line}{advice}. {run.run_dir / 'failed.json'} has the rest") from error
+    except Exception as error:
+        if isinstance(error, LcatError) and not isinstance(error, TrainingFailed):
+            raise
+        raise _failed(error, run.run_dir / FAILURE) from error
     _print_result(result, run.run_dir, done_before)
+
+
+def _failed(error: Exception, failure: Path) -> TrainingFailed:
+    first_line = (str(error).splitlines() or [""])[0]
+    advice = "; try a smaller optim.base_lr" if isinstance(error, TrainingFailed) else f" ({type(error).__name__})"
+    return TrainingFailed(f"{first_line}{advice}. See the traceback in {failure}")
 
 
 @contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
-    """Shows what the runner warns of, a damaged checkpoint for example; everything else is for its log.txt."""
+    """Show warnings of the run, for example about a damaged checkpoint; everything else goes to its log.txt only."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("lcat run: %(message)s"))
     handler.addFilter(lambda record: record.levelno == logging.WARNING)
@@ -137,8 +131,13 @@ def _warnings_on_stderr() -> Iterator[None]:
         log.removeHandler(handler)
 
 
-def _print_result(result: Mapping, run_dir: Path, done_before: bool) -> None:
-    metrics = "  ".join(f"{name} {100 * value:.2f}" for name, value in result["test"].items() if name != "loss")
+def _print_result(result: Mapping[str, Any], run_dir: Path, done_before: bool) -> None:
+    rows = recorded_metrics(result)
+    metrics = "  ".join(
+        f"{name} {(rows.get(name) or metric(name)).format(value)}"
+        for name, value in result["test"].items()
+        if name != "loss"
+    )
     name, best = result["dataset"]["name"], result["best_epoch"]
     print(f"{result['model']} on {name}, seed {result['seed']}: test {metrics} (best epoch {best})")
     for number, (lambda1, lambda2) in enumerate(result["lambdas"], start=1):

@@ -1,36 +1,66 @@
-"""`lcat status`: what has become of the runs of a sweep."""
+"""``lcat status``: the states of the runs of a sweep."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from typing import TYPE_CHECKING
 
-HELP = "show how a sweep goes: runs by state, model and dataset, the time left, why jobs wait"
+from lcat_run.results_folder import add_results_option
+
+if TYPE_CHECKING:
+    from lcat_run.sweep.folder import SweepFolder
+
+HELP = "show the progress of a sweep: runs by state, model and dataset, the time left, why jobs wait"
 EXAMPLES = """\
   lcat status real                 a sweep in ./results
-  lcat status /data/results/real   any sweep's folder
-  lcat status real --watch         again every 10 seconds until nothing is left to do"""
+  lcat status /data/results/real   the folder of any sweep
+  lcat status real --watch         every 10 seconds, until no run executes or waits"""
 
 _PERIOD = 10.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sweep", metavar="SWEEP", help="a sweep's folder, or its name in the results directory")
-    parser.add_argument("--results", metavar="DIR", help="the results directory (default: ./results)")
-    parser.add_argument("--watch", action="store_true", help=f"look again every {_PERIOD:.0f} seconds")
+    add_sweep_argument(parser)
+    parser.add_argument("--watch", action="store_true", help=f"repeat every {_PERIOD:.0f} seconds")
+
+
+def add_sweep_argument(parser: argparse.ArgumentParser) -> None:
+    """Add what ``status``, ``logs`` and ``cancel`` share."""
+    parser.add_argument("sweep", metavar="SWEEP", help="the folder of a sweep, or its name in the results directory")
+    add_results_option(parser)
 
 
 def execute(args: argparse.Namespace) -> int:
     from lcat_run.sweep.folder import SweepFolder
-    from lcat_run.sweep.overview import overview
 
-    folder = SweepFolder.find(args.sweep, args.results)
+    folder = SweepFolder.find(args.sweep, args.results_dir)
     while True:
-        text, unfinished = overview(folder)
+        text, is_active = _status(folder)
         if args.watch and sys.stdout.isatty():
             print("\033[H\033[2J", end="")
         print(text, flush=True)
-        if not args.watch or not unfinished:
+        if not args.watch or not is_active:
             return 0
         time.sleep(_PERIOD)
+
+
+def _status(folder: SweepFolder) -> tuple[str, bool]:
+    """Return the text, and whether a run may still end without a new command."""
+    from lcat_core.run_folder import State
+    from lcat_run.engines.registry import look_at_all_queues
+    from lcat_run.sweep.overview import describe_sweep
+    from lcat_run.sweep.state import scan
+
+    runs = folder.read_runs()
+    snapshot = scan(folder, runs)
+    notes: list[str] = []
+    if not all(map(snapshot.is_done, runs)):
+        queue = look_at_all_queues(folder)
+        notes += queue.notes
+        if queue.states:
+            snapshot = scan(folder, runs, queue.states)
+    text = describe_sweep(str(folder.path), runs, snapshot)
+    lines = [text, *(f"note: {note}" for note in [*notes, *snapshot.notes])]
+    return "\n".join(lines), bool(snapshot.run_ids(State.RUNNING, State.QUEUED, State.UNKNOWN))

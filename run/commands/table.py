@@ -1,19 +1,10 @@
-"""`lcat table`: model × dataset, as the paper's tables."""
+"""``lcat table``: model × dataset, as the tables of the paper."""
 
 from __future__ import annotations
 
 import argparse
 
-from lcat_run.results_arguments import (
-    TABLE_FORMATS,
-    add_output,
-    add_results,
-    add_tests,
-    compare_models,
-    emit_table,
-    load_and_select,
-    reported_errors,
-)
+from lcat_run.results_arguments import add_tested_table, compare_models, emit_table, load_and_select
 
 HELP = "print the accuracy table of a sweep: mean ± sd, better in bold, worse marked, best underlined"
 EXAMPLES = """\
@@ -23,23 +14,20 @@ EXAMPLES = """\
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    add_results(parser)
-    add_output(parser, TABLE_FORMATS, "terminal; a directory gets markdown")
-    add_tests(parser)
-    parser.add_argument("--average", action="store_true", help="add each model's average over all conditions")
+    add_tested_table(parser)
+    parser.add_argument("--average", action="store_true", help="add the average of each model over all conditions")
     parser.add_argument(
         "--correction",
         choices=("none", "holm"),
         default="none",
-        help="which p marks a cell: the plain one, as the paper (default), or Holm's",
+        help="which p-value marks a cell: uncorrected, as in the paper (default), or Holm's",
     )
 
 
 def execute(args: argparse.Namespace) -> None:
-    with reported_errors():
-        from lcat_analysis.tables import performance_table
+    from lcat_analysis.tables import performance_table
 
-        results, selection = load_and_select(args)
-        comparisons = compare_models(args, results, selection, strict=bool(args.baseline))
-        table = performance_table(selection, comparisons, average=args.average, correction=args.correction)
-        emit_table(table, args, "table")
+    results, selection = load_and_select(args)
+    comparisons = compare_models(args, results, selection)
+    table = performance_table(selection, comparisons, average=args.average, correction=args.correction)
+    emit_table(table, args, "table")

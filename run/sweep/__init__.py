@@ -1,1 +1,1 @@
-"""Grid → runs → engine → state."""
+"""Sweeps: from a grid to its runs, the folder they share, and their states."""

@@ -1,4 +1,4 @@
-"""How a sweep goes on: a bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of a sweep: a bar on a terminal, one plain line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TextIO
 
 from tqdm import tqdm
 
+from lcat_core.outcomes import Outcome
 from lcat_run.sweep.cost import duration_text
 from lcat_run.terminal import can_show_bar
 
@@ -16,7 +17,7 @@ _LINE_SECONDS = 15.0
 
 
 class Progress:
-    """Shows runs done, failed, the rate and the time left; ``costs`` (run id → cost) weighs what is left."""
+    """Shows how many runs are done and failed, the rate, and the time left; ``costs`` (by run id) weigh the runs."""
 
     def __init__(self, total: int, done_before: int, costs: Mapping[str, float], file: TextIO | None = None):
         self._file = sys.stderr if file is None else file
@@ -24,8 +25,8 @@ class Progress:
         self._all_costs = sum(self._costs.values())
         self._total = total
         self._done = done_before
-        self._made = 0
-        self._bad = 0
+        self._ended = 0
+        self._not_done = 0
         self._started = self._last_end = time.monotonic()
         self._last_line = self._started
         self._bar = None
@@ -33,18 +34,19 @@ class Progress:
             layout = "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
             self._bar = tqdm(total=total, initial=done_before, file=self._file, bar_format=layout, dynamic_ncols=True)
 
-    def finished(self, run_id: str, outcome: str) -> None:
-        """A run is done, failed or given up."""
+    def finished(self, run_id: str, outcome: Outcome) -> None:
+        """Count a run that is done, failed or given up."""
+        is_done = outcome is Outcome.DONE
         self._costs.pop(run_id, None)
-        self._done += outcome == "done"
-        self._bad += outcome != "done"
-        self._made += 1
+        self._done += is_done
+        self._not_done += not is_done
+        self._ended += 1
         self._last_end = time.monotonic()
         if self._bar is not None:
-            self._bar.update(outcome == "done")
+            self._bar.update(is_done)
 
     def tick(self, running: int) -> None:
-        """To be called a few times a second."""
+        """Refresh what is shown; call it a few times per second."""
         if self._bar is not None:
             self._bar.set_postfix_str(self._text(running), refresh=False)
             self._bar.refresh()
@@ -53,7 +55,7 @@ class Progress:
             print(f"{self._done}/{self._total} done, {self._text(running)}", file=self._file, flush=True)
 
     def say(self, message: str) -> None:
-        """A message beside the bar."""
+        """Print a message without disturbing the bar."""
         if self._bar is not None:
             self._bar.write(message, file=self._file)
         else:
@@ -65,12 +67,12 @@ class Progress:
 
     def _text(self, running: int) -> str:
         now = time.monotonic()
-        parts = [f"{self._bad} failed", f"{running} running"]
-        if self._made:
-            parts.append(f"{60 * self._made / (now - self._started):.3g} runs/min")
+        parts = [f"{self._not_done} failed", f"{running} running"]
+        if self._ended:
+            parts.append(f"{60 * self._ended / (now - self._started):.3g} runs/min")
             share = 1 - sum(self._costs.values()) / self._all_costs if self._all_costs else 0
             if share > 0:
-                # Reckoned when a run ends, and from there on counted down: it would grow while long runs are under way.
+                # Estimated when a run ends, then counted down: it would grow while long runs are executing.
                 left = (self._last_end - self._started) * (1 - share) / share - (now - self._last_end)
                 parts.append(f"ETA {duration_text(max(0.0, left))}")
         return ", ".join(parts)

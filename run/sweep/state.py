@@ -1,7 +1,7 @@
-"""What has become of every run, from the files alone (and, on a cluster, one look at its queue).
+"""The state of every run of a sweep, from the files and from what the engines know about their queues.
 
-``index.json`` remembers which ``result.json`` were found whole, by time and size, so that a look at thousands of
-finished runs opens none of them again. It can be deleted at any time.
+``index.json`` remembers the time and size of every complete ``result.json``, so that finished runs are not opened again.
+It can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -13,91 +13,71 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lcat_run.sweep import claims, files
+from lcat_core.files import read_json, write_json
+from lcat_core.run_folder import (
+    RESULT,
+    RunRecord,
+    RunState,
+    State,
+    damaged_lines_text,
+    read_result,
+    unfinished_state,
+    why_unusable,
+)
 from lcat_run.sweep.folder import SweepFolder
-from lcat_run.sweep.plan import Run
-
-#: In the order in which they are shown. ``paused`` has a checkpoint and waits to be started again.
-STATES = ("done", "running", "queued", "unknown", "paused", "failed", "killed", "lost", "missing")
-RESULT = "result.json"
-SCHEMA = 1
-#: How an error of a full disk reads; it is not the run's own.
-NO_SPACE = "No space left on device"
-
-
-@dataclass(frozen=True)
-class RunState:
-    state: str
-    detail: str = ""
-    seconds: float | None = None
 
 
 @dataclass
 class Snapshot:
-    """The states of runs at one moment."""
+    """The states of runs at one moment, and notes on files that are not as they should be."""
 
     states: dict[str, RunState]
-    complaints: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
-    def counts(self, runs: Iterable[Run] | None = None) -> Counter[str]:
-        """How many of ``runs`` (default: of all) are in each state."""
+    def counts(self, runs: Iterable[RunRecord] | None = None) -> Counter[State]:
+        """Count the states of ``runs``, or of all runs."""
         run_ids = self.states if runs is None else [run.run_id for run in runs]
         return Counter(self.states[run_id].state for run_id in run_ids)
 
-    def of(self, *names: str) -> list[str]:
-        return [run_id for run_id, state in self.states.items() if state.state in names]
+    def run_ids(self, *states: State) -> list[str]:
+        """Return the ids of the runs in any of these states."""
+        return [run_id for run_id, found in self.states.items() if found.state in states]
 
-    def is_done(self, run: Run) -> bool:
-        return self.states[run.run_id].state == "done"
+    def is_done(self, run: RunRecord) -> bool:
+        return self.states[run.run_id].state is State.DONE
 
 
-def scan(folder: SweepFolder, runs: Iterable[Run], queue: Mapping[str, RunState] | None = None) -> Snapshot:
-    """Looks at the files of ``runs``; ``queue`` says which of those that did not start wait in a cluster's queue."""
+def scan(folder: SweepFolder, runs: Iterable[RunRecord], queued: Mapping[str, RunState] | None = None) -> Snapshot:
+    """Determine the states of ``runs``; ``queued`` holds those that engines know, by run id."""
     entries = _entries(folder.runs)
     index = _Index(folder.path / "index.json")
     snapshot = Snapshot({})
     for run in runs:
         if run.run_id in entries:
-            state = _look(folder.run_dir(run.run_id), run.run_id, index, snapshot.complaints)
+            state = _state(folder.run_dir(run.run_id), run.run_id, index, snapshot.notes)
         else:
-            state = RunState("missing")
-        waiting = queue.get(run.run_id) if queue else None
-        if waiting is not None and _says_more(waiting, state):
+            state = RunState(State.MISSING)
+        waiting = queued.get(run.run_id) if queued else None
+        if waiting is not None and _knows_better(waiting, state):
             state = waiting
         snapshot.states[run.run_id] = state
     index.save()
     records, damaged = folder.read_records()
     if damaged:
-        snapshot.complaints.append(
-            f"{folder.path / 'runs.jsonl'} has damaged lines ({damaged}); the same `lcat sweep` command writes it anew"
-        )
-    known = {record["run_id"] for record in records} | set(snapshot.states)
+        snapshot.notes.append(damaged_lines_text(folder.runs_file, damaged))
+    known = {record.run_id for record in records} | set(snapshot.states)
     strangers = sorted(entry for entry in entries if entry not in known and not entry.startswith("."))
     if strangers:
-        snapshot.complaints.append(
-            f"{folder.runs} has {len(strangers)} entries that are no run of this sweep, such as {strangers[0]}; ignored"
-        )
+        what = "an entry that is not a run" if len(strangers) == 1 else f"{len(strangers)} entries that are not runs"
+        snapshot.notes.append(f"{folder.runs} has {what} of this sweep, such as {strangers[0]}; ignored")
     return snapshot
 
 
-def _says_more(waiting: RunState, found: RunState) -> bool:
-    """Whether the queue knows better than the files."""
-    if waiting.state == "lost":
-        return found.state == "missing"
-    return found.state in ("missing", "paused", "killed")
-
-
-def read_result(run_dir: Path) -> dict[str, Any] | None:
-    """A whole ``result.json`` of this version, the only proof of a finished run."""
-    result = files.read_json(run_dir / RESULT)
-    return result if isinstance(result, dict) and result.get("schema") == SCHEMA else None
-
-
-def _other_format(run_dir: Path) -> str | None:
-    """The format of a result that another version has written."""
-    result = files.read_json(run_dir / RESULT)
-    found = result.get("schema", SCHEMA) if isinstance(result, dict) else SCHEMA
-    return None if found == SCHEMA else str(found)
+def _knows_better(queued: RunState, found: RunState) -> bool:
+    """Whether an engine's queue is to be believed rather than the files."""
+    if queued.state is State.LOST:
+        return found.state is State.MISSING
+    return found.state in (State.MISSING, State.PAUSED, State.KILLED)
 
 
 def _entries(path: Path) -> set[str]:
@@ -107,56 +87,25 @@ def _entries(path: Path) -> set[str]:
         return set()
 
 
-def _look(run_dir: Path, run_id: str, index: _Index, complaints: list[str]) -> RunState:
+def _state(run_dir: Path, run_id: str, index: _Index, notes: list[str]) -> RunState:
     try:
         stat = os.stat(run_dir / RESULT)
     except FileNotFoundError:
-        return _unfinished(run_dir)
+        return unfinished_state(run_dir)
     except NotADirectoryError:
-        complaints.append(f"{run_dir} should be the folder of a run but is a file; move it away")
-        return RunState("failed", "its folder's place is taken by a file")
+        notes.append(f"{run_dir} should be the folder of a run but is a file; move it away")
+        return RunState(State.FAILED, "a file is in the place of its folder")
     known = index.get(run_id, stat)
     if known is not None:
         return known
     result = read_result(run_dir)
-    if result is None and (other := _other_format(run_dir)):
-        return RunState("failed", f"{RESULT} has format {other}, this version reads format {SCHEMA}: left as it is")
-    if result is None:
-        complaints.append(f"{run_dir / RESULT} is not whole and proves nothing: the run counts as not done")
-        return _unfinished(run_dir)
-    seconds = (result.get("timing") or {}).get("seconds")
-    return index.put(run_id, stat, seconds if isinstance(seconds, (int, float)) else None)
-
-
-def _unfinished(run_dir: Path) -> RunState:
-    claimed, claim = claims.inspect(run_dir)
-    if claimed:
-        return RunState("running", _owner_text(claim))
-    left = claim.get("left")
-    failure = files.read_json(run_dir / "failed.json")
-    if left in (None, "failed") and isinstance(failure, dict) and not _is_older(run_dir / "failed.json", claim):
-        error = str(failure.get("error", "no error text"))
-        return RunState("killed" if NO_SPACE in error else "failed", error)
-    if left == "failed":
-        return RunState("failed", str(claim.get("detail") or "no failed.json"))
-    if left == "paused":
-        return RunState("paused", str(claim.get("detail") or "stopped with a checkpoint"))
-    if left == "killed":
-        return RunState("killed", str(claim.get("detail") or ""))
-    if claim.get("owner"):
-        return RunState("killed", f"its launcher died: {_owner_text(claim)}")
-    return RunState("missing")
-
-
-def _is_older(failure: Path, claim: Mapping[str, Any]) -> bool:
-    """Whether the run failed before the attempt that the claim is about, which then ended in another way."""
-    return failure.stat().st_mtime < claim.get("since", 0)
-
-
-def _owner_text(claim: Mapping[str, Any]) -> str:
-    owner = claim.get("owner") or {}
-    job = f", job {claim['job']}" if claim.get("job") else ""
-    return f"process {owner.get('pid', '?')} on {owner.get('host', '?')}{job}"
+    if result is not None:
+        return index.put(run_id, stat, result.seconds)
+    reason = why_unusable(run_dir)
+    if reason is not None:
+        return RunState(State.FAILED, f"{reason}; the file is left as it is")
+    notes.append(f"{run_dir / RESULT} is incomplete, so the run counts as unfinished")
+    return unfinished_state(run_dir)
 
 
 class _Index:
@@ -164,7 +113,7 @@ class _Index:
 
     def __init__(self, path: Path):
         self._path = path
-        content = files.read_json(path)
+        content = read_json(path)
         done = content.get("done") if isinstance(content, dict) else None
         self._done: dict[str, list[Any]] = done if isinstance(done, dict) else {}
         self._changed = False
@@ -173,17 +122,19 @@ class _Index:
         entry = self._done.get(run_id)
         if not isinstance(entry, list) or entry[:2] != [stat.st_mtime_ns, stat.st_size] or len(entry) != 3:
             return None
-        return RunState("done", seconds=entry[2])
+        if not isinstance(entry[2], (int, float, type(None))):
+            return None
+        return RunState(State.DONE, seconds=entry[2])
 
     def put(self, run_id: str, stat: os.stat_result, seconds: float | None) -> RunState:
         self._done[run_id] = [stat.st_mtime_ns, stat.st_size, seconds]
         self._changed = True
-        return RunState("done", seconds=seconds)
+        return RunState(State.DONE, seconds=seconds)
 
     def save(self) -> None:
         if not self._changed:
             return
         try:
-            files.write_json(self._path, {"done": self._done}, indent=None)
-        except OSError:  # a full or read-only disk: the next look will read the results again
+            write_json(self._path, {"done": self._done}, indent=None)
+        except OSError:  # a full or read-only disk: the results are read again next time
             return

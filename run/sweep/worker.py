@@ -1,6 +1,6 @@
-"""The launcher's end of a worker process: one JSON object a line, in both directions.
+"""The launcher's end of a worker process: one JSON object per line, in both directions.
 
-Workers import torch, so that the launcher need not, and live for many runs, since that import takes seconds.
+Workers import torch, so the launcher need not. They live for many runs, because that import takes seconds.
 """
 
 from __future__ import annotations
@@ -12,28 +12,30 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
-from lcat_run.errors import UserError
-from lcat_run.sweep.grid import Settings
-from lcat_run.sweep.process import Process
+from lcat_core.errors import SweepFailed, UserError
+from lcat_core.process import Process
+from lcat_core.settings import Settings
+from lcat_run.sweep.worker_log import WorkerLog
 
-#: Set in the environment to have another program speak the protocol (the tests do).
+#: Set in the environment to run another program that speaks the protocol; the tests do.
 COMMAND_VARIABLE = "LCAT_WORKER"
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
-class WorkerDied(Exception):
-    """The process ended without an answer. ``status`` is as in ``Popen.returncode``: −9 for SIGKILL."""
+class WorkerDied(SweepFailed):
+    """The process ended without an answer; ``status`` is as in ``Popen.returncode``: −9 for SIGKILL."""
 
-    def __init__(self, status: int | None, last_words: str = ""):
-        super().__init__(describe_status(status) + (f"; its last words: {last_words}" if last_words else ""))
+    def __init__(self, status: int | None, last_line: str = ""):
+        super().__init__(describe_status(status) + (f"; the last line it printed: {last_line}" if last_line else ""))
         self.status = status
 
 
 def describe_status(status: int | None) -> str:
+    """Say how the process ended; None if it still runs."""
     if status is None:
         return "the worker closed its pipe"
     if status < 0:
@@ -47,27 +49,28 @@ def worker_command() -> list[str]:
 
 
 class Worker:
-    """A worker process. Must be started by the thread that will end last: it dies with that thread."""
+    """A worker process. Start it from the thread that will end last: it dies with that thread."""
 
-    def __init__(self, threads: int, log: Path, command: Sequence[str] | None = None):
-        self.log = log
+    def __init__(self, threads: int, log: Path | None = None, command: Sequence[str] | None = None):
         self.threads = threads
+        self.log = WorkerLog(log)
         environment = os.environ | dict.fromkeys(_THREAD_VARIABLES, str(threads))
-        tied = [sys.executable, "-m", "lcat_run.sweep.process", str(os.getpid()), *(command or worker_command())]
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "ab") as stderr:
-            self._process = subprocess.Popen(
-                tied,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=environment,
-                start_new_session=True,  # Ctrl-C at the terminal is for the launcher to pass on
-            )
-        self.identity = Process.of(self._process.pid)
+        launcher = [sys.executable, "-m", "lcat_run.sweep.tied_process", str(os.getpid())]
+        self._process = subprocess.Popen(
+            [*launcher, *(command or worker_command())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log.write_end,
+            env=environment,
+            start_new_session=True,  # Ctrl-C at the terminal is for the launcher, which passes it on
+        )
+        self.log.start()
+        self._requests = cast("IO[bytes]", self._process.stdin)
+        self._answers = cast("IO[bytes]", self._process.stdout)
+        self.identity = Process.with_pid(self._process.pid)
 
     def describe(self, base: Path | None) -> tuple[Settings, Settings]:
-        """The defaults of all keys, and what the configuration file ``base`` sets."""
+        """Return the defaults of all keys, and what the configuration file ``base`` sets."""
         reply = self.ask({"op": "describe", "base": None if base is None else str(base)})
         if not reply.get("ok"):
             raise UserError(str(reply.get("error")))
@@ -76,50 +79,49 @@ class Worker:
         return reply["defaults"], reply["base"]
 
     def check(self, settings: list[Settings]) -> tuple[int, str] | None:
-        """None if every set of settings can run, else the first that cannot, and why."""
+        """Return the index and the error of the first invalid settings; None if all are valid."""
         reply = self.ask({"op": "check", "settings": settings})
         return None if reply.get("ok") else (int(reply.get("index") or 0), str(reply.get("error")))
 
     def prepare(self, settings: Settings) -> dict[str, Any]:
-        """Downloads and processes a dataset unless that was done; its size."""
+        """Download and process a dataset unless that is done already; return the answer with its size."""
         return self.ask({"op": "prepare", "settings": settings})
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Makes one run and returns how it went."""
-        return self.ask({"op": "run", "threads": self.threads, **request})
+        """Execute one run, whose claim the caller holds; return how it ended."""
+        return self.ask({"op": "run", "threads": self.threads, "claimed": True, **request})
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and wait for the answer.
+
+        Raises:
+            WorkerDied: The process ended instead of answering.
+        """
         try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
+            self._requests.write(json.dumps(request).encode() + b"\n")
+            self._requests.flush()
         except (BrokenPipeError, ValueError):
             raise self._death() from None
         try:
-            return json.loads(self._process.stdout.readline())
+            return json.loads(self._answers.readline())
         except ValueError:  # nothing, or a line cut off by the death of its writer
             raise self._death() from None
 
     def _death(self) -> WorkerDied:
+        status: int | None
         try:
             status = self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
             status = None
-        return WorkerDied(status, self._last_words())
-
-    def _last_words(self) -> str:
-        try:
-            lines = self.log.read_text(errors="replace").strip().splitlines()
-        except OSError:
-            return ""
-        return lines[-1].strip() if lines else ""
+        return WorkerDied(status, self.log.last_line())
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def pause(self) -> None:
-        """Asks it to write a checkpoint of its run and to end."""
+        """Ask it to write a checkpoint of its run and to end."""
         if self.is_alive():
             self._process.send_signal(signal.SIGTERM)
 
@@ -128,12 +130,22 @@ class Worker:
             self._process.kill()
 
     def close(self, patience: float = 5.0) -> None:
-        """Ends an idle worker: it leaves when nobody can ask any more."""
+        """End an idle worker, which leaves when its input is closed."""
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self._requests.close()
         try:
             self._process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._process.stdout.close()
+        self._answers.close()
+
+
+@contextlib.contextmanager
+def planning_worker(threads: int) -> Iterator[Worker]:
+    """Start a worker that answers questions about settings before the sweep has a folder."""
+    worker = Worker(threads)
+    try:
+        yield worker
+    finally:
+        worker.close()

@@ -1,4 +1,4 @@
-"""Result folders as sweeps write them, with invented numbers: for tests and pictures, never as results."""
+"""Results folders as sweeps write them, with invented numbers: for tests and figures, never as results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MODELS = ("dense", "gcn", "gat", "cat", "lcat", "gatv2", "catv2", "lcatv2")
 
 @dataclass
 class FakeSweep:
-    """What to invent. ``axes`` are crossed; ``models`` × datasets × axes × seeds is a run each."""
+    """What to invent: one run per model, dataset, combination of the axes, split and seed."""
 
     name: str = "real"
     models: tuple[str, ...] = MODELS
@@ -52,7 +52,7 @@ class FakeSweep:
 
 
 def write_sweep(root: Path, sweep: FakeSweep) -> Path:
-    """Write the whole folder; returns its path."""
+    """Write the complete folder and return its path."""
     folder = root / sweep.name
     (folder / "runs").mkdir(parents=True)
     compare = sweep.compare
@@ -158,9 +158,9 @@ def fail_run(run_dir: Path, error: str, attempts: int = 1) -> None:
 
 
 def write_graphgym_run(
-    folder: Path, layer: str, dataset: str, seeds: int, *, test_once: bool = False, lr: float = 0.01
+    folder: Path, layer: str, dataset: str, seeds: int, *, test_once: bool = False, lr: float = 0.01, **settings: object
 ) -> None:
-    """A stock GraphGym result tree: the untrained check row of validation is there too."""
+    """Write a result tree of stock GraphGym, including its check of the untrained network on the validation set."""
     folder.mkdir(parents=True)
     config = {
         "dataset": {"name": dataset},
@@ -168,7 +168,7 @@ def write_graphgym_run(
         "optim": {"base_lr": lr},
         "out_dir": str(folder),
     }
-    (folder / "config.yaml").write_text(yaml.safe_dump(config | {"seed": 0, "metric_best": "auto"}))
+    (folder / "config.yaml").write_text(yaml.safe_dump(config | {"seed": 0, "metric_best": "auto"} | settings))
     for seed in range(seeds):
         for split in ("train", "val", "test"):
             (folder / str(seed) / split).mkdir(parents=True)

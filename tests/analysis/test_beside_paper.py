@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 from fake_results import FakeSweep, write_sweep
 
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.paper import beside_paper, find_published, paper_figure, paper_table
 from lcat_analysis.select import select
+from lcat_core.errors import ResultsError
 
 
 def test_our_cell_stands_beside_the_published_one(selection):
     row = beside_paper(selection).query("model == 'cat' and dataset == 'AmazonPhoto'").iloc[0]
-    ours = selection.values("cat", "AmazonPhoto")
+    ours = selection.values("cat", ("AmazonPhoto",))
     assert (row["published"], row["published_sd"]) == (94.77, 0.47)
     assert row["difference"] == pytest.approx(ours.mean() - 94.77)
     assert row["in_sds"] == pytest.approx((ours.mean() - 94.77) / 0.47)
@@ -74,7 +74,7 @@ def test_the_table_and_the_heat_map_show_every_cell(selection):
 def test_nothing_in_common_with_the_paper_is_an_error(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Mine",), seeds=2, axes={}, over=(), histories=False)
     chosen = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(AnalysisError, match=r"none of these models and datasets"):
+    with pytest.raises(ResultsError, match=r"none of these models and datasets"):
         paper_table(beside_paper(chosen), [])
 
 
@@ -87,7 +87,7 @@ def test_runs_with_noise_do_not_stand_beside_numbers_of_undisturbed_data(tmp_pat
 
 def test_a_setting_that_the_sweep_does_not_vary_comes_from_the_configuration_of_its_runs(tmp_path):
     folder = write_sweep(tmp_path, FakeSweep(models=("lpnacat",), datasets=("Cora",), seeds=2, axes={}, over=()))
-    with pytest.raises(AnalysisError):  # which weights is not said, and the paper has two rows
+    with pytest.raises(ResultsError):  # which weights is not said, and the paper has two rows
         paper_table(beside_paper(select(load(folder))), [])
     for run in (folder / "runs").iterdir():
         (run / "config.yaml").write_text("lcat: {score_weights: separate}\n")

@@ -10,10 +10,10 @@ from scipy import stats
 
 from lcat_analysis.compare import compare
 from lcat_analysis.comparison_table import comparison_table
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.paired import paired_test
 from lcat_analysis.select import select
+from lcat_core.errors import ResultsError
 
 
 def sweep_with(tmp_path: Path, accuracies: dict[str, list[float | None]], **options):
@@ -39,7 +39,7 @@ def only(comparisons) -> dict:
 
 def test_each_model_is_tested_against_its_baseline_on_the_same_seeds(selection, comparisons):
     row = comparisons.table.query("model == 'cat' and dataset == 'Cora'").iloc[0]
-    expected = paired_test(selection.values("cat", "Cora"), selection.values("gat", "Cora"))
+    expected = paired_test(selection.values("cat", ("Cora",)), selection.values("gat", ("Cora",)))
     assert (row["difference"], row["p"]) == pytest.approx((expected.difference, expected.p))
     assert len(comparisons.table) == 2 * 4
 
@@ -163,7 +163,7 @@ def test_model_and_baseline_share_the_number_of_heads(tmp_path):
     )  # fmt: skip
     selection = select(load(write_sweep(tmp_path, sweep)))
     row = compare(selection).table.query("`lcat.heads` == 8").iloc[0]
-    expected = selection.values("cat", "Cora", (8,)) - selection.values("gat", "Cora", (8,))
+    expected = selection.values("cat", ("Cora", 8)) - selection.values("gat", ("Cora", 8))
     assert row["difference"] == pytest.approx(expected.mean())
 
 
@@ -201,7 +201,7 @@ def test_a_baseline_that_is_not_finished_is_not_replaced_by_another_variant(tmp_
 
 
 def test_a_missing_baseline_is_an_error_with_the_nearest_name(selection):
-    with pytest.raises(AnalysisError, match=r"the baseline of 'cat', 'gatt', has no finished run.*did you mean"):
+    with pytest.raises(ResultsError, match=r"the baseline of 'cat', 'gatt', has no finished run.*did you mean"):
         compare(selection, {"cat": "gatt"})
 
 
@@ -212,14 +212,14 @@ def test_without_a_declaration_the_papers_pairs_are_used(selection):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 0}, "alpha must lie between 0 and 1"),
+        ({"alpha": 0}, "alpha must be between 0 and 1"),
         ({"margin": 0}, "the margin must be positive"),
-        ({"family": "al"}, "unknown family 'al': expected .*did you mean 'all'"),
-        ({"unit": "splits"}, "unknown unit 'splits': expected .*did you mean 'split'"),
+        ({"family": "al"}, "unknown family: 'al'; did you mean 'all'"),
+        ({"unit": "splits"}, "unknown unit: 'splits'; did you mean 'split'"),
     ],
 )
 def test_bad_settings_are_refused(selection, options, message):
-    with pytest.raises(AnalysisError, match=message):
+    with pytest.raises(ResultsError, match=message):
         compare(selection, **options)
 
 
@@ -249,7 +249,7 @@ def test_seeds_of_one_split_are_not_taken_for_more_splits(tmp_path):
     runs, splits = only(compare(selection)), only(compare(selection, unit="split"))
     assert (runs["n"], splits["n"]) == (12, 3)
     assert runs["difference"] == pytest.approx(splits["difference"])
-    means = [selection.values(model, "Cora").groupby("split_seed").mean() for model in ("cat", "gat")]
+    means = [selection.values(model, ("Cora",)).groupby("split_seed").mean() for model in ("cat", "gat")]
     assert splits["p"] == pytest.approx(stats.ttest_rel(*means).pvalue)
     assert (runs["verdict"], splits["verdict"]) == ("better", "undetermined")
 

@@ -10,9 +10,9 @@ import yaml
 from fake_results import FakeSweep, write_sweep
 
 from lcat_analysis import csbm
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.select import select
+from lcat_core.errors import ResultsError
 
 
 def test_the_threshold_of_theorem_1_is_the_papers():
@@ -105,5 +105,5 @@ def test_threshold_lines_stand_where_the_theory_says():
 
 def test_other_results_are_no_csbm_sweep(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=1, axes={}, over=(), histories=False)
-    with pytest.raises(AnalysisError, match=r"not a CSBM sweep"):
+    with pytest.raises(ResultsError, match=r"not a CSBM sweep"):
         csbm.csbm_table(select(load(write_sweep(tmp_path, sweep))))

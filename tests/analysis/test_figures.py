@@ -9,10 +9,10 @@ import pytest
 from fake_results import FakeSweep, write_sweep
 
 from lcat_analysis import curves, figures, lambdas, noise
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.select import select
 from lcat_analysis.trend import published_trend, trend_figure
+from lcat_core.errors import ResultsError
 
 MAGIC = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}
 
@@ -33,7 +33,7 @@ def test_a_suffix_names_the_file_and_its_format(tmp_path, figure):
 
 
 def test_an_unknown_format_is_refused(tmp_path, figure):
-    with pytest.raises(AnalysisError, match=r"cannot write a.pgn: .*did you mean 'png'"):
+    with pytest.raises(ResultsError, match=r"cannot write a.pgn: .*did you mean 'png'"):
         figures.save(figure, tmp_path / "a.pgn", "trend")
 
 
@@ -93,13 +93,13 @@ def test_a_name_that_would_leave_no_room_is_cut():
     assert figures.plain("x" * 100) == "x" * 27 + "…"
 
 
-def test_okabe_and_itos_colours_are_told_apart_by_the_common_colour_blindnesses():
+def test_okabe_and_itos_colours_are_distinguished_by_the_common_colour_blindnesses():
     """Simulated after Machado et al. (2009), severity 1."""
     simulations = {
         "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
         "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
     }
-    colours = [colour for colour, _ in figures.MODEL_LOOKS.values()]
+    colours = [colour for colour, _ in figures.KIND_LOOKS.values()]
     rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colours])
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     for matrix in simulations.values():
@@ -128,7 +128,7 @@ def test_training_curves_are_means_over_the_chosen_runs(selection):
 def test_curves_without_histories_say_what_was_expected(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes={}, over=(), histories=False)
     selection = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(AnalysisError, match=r"expected test/stats.json"):
+    with pytest.raises(ResultsError, match=r"expected test/stats.json"):
         curves.curves_figure(selection)
 
 
@@ -150,12 +150,12 @@ def test_lambdas_per_head_are_averaged(selection):
     assert (row["lambda1"], row["lambda2"]) == pytest.approx((0.3, 0.6))
 
 
-def test_the_evolution_of_lambda_has_a_panel_a_layer(selection):
+def test_the_evolution_of_lambda_has_one_panel_per_layer(selection):
     figure = lambdas.evolution_figure(selection, "Cora")
     assert [ax.get_title() for ax in figure.axes] == ["layer 1", "layer 2", "layer 3", "layer 4"]
 
 
-def test_the_distribution_of_lambda_has_a_panel_a_dataset(selection):
+def test_the_distribution_of_lambda_has_one_panel_per_dataset(selection):
     figure = lambdas.distribution_figure(selection)
     assert [ax.get_title() for ax in figure.axes][:2] == ["L-CAT, AmazonPhoto", "L-CAT, GitHub"]
 
@@ -163,9 +163,9 @@ def test_the_distribution_of_lambda_has_a_panel_a_dataset(selection):
 def test_models_without_lambda_are_an_error_for_its_figures(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes={}, over=(), histories=False)
     selection = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(AnalysisError, match=r"no chosen run learned λ"):
+    with pytest.raises(ResultsError, match=r"no chosen run learned λ"):
         lambdas.distribution_figure(selection)
-    with pytest.raises(AnalysisError, match=r"no run on Cora logged λ"):
+    with pytest.raises(ResultsError, match=r"no run on Cora logged λ"):
         lambdas.evolution_figure(selection, "Cora")
 
 
@@ -184,7 +184,7 @@ def test_noise_pools_heads_and_holds_the_other_noise_at_its_lowest(noisy):
     assert (row["mean"], row["n"]) == (pytest.approx(own.mean()), 4)
 
 
-def test_the_noise_figure_has_a_panel_a_kind_of_noise(noisy):
+def test_the_noise_figure_has_one_panel_per_kind_of_noise(noisy):
     assert [ax.get_xlabel() for ax in noise.noise_figure(noisy).axes] == [
         "lcat.feature_noise",
         "lcat.edge_noise",
@@ -192,5 +192,5 @@ def test_the_noise_figure_has_a_panel_a_kind_of_noise(noisy):
 
 
 def test_no_noise_is_an_error(selection):
-    with pytest.raises(AnalysisError, match=r"no level of noise varies"):
+    with pytest.raises(ResultsError, match=r"no level of noise varies"):
         noise.noise_figure(selection)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.paper import published_table
-from lcat_analysis.published import published_datasets, published_results
+from lcat_analysis.published import published_degrees, published_results
 from lcat_analysis.render import render, to_terminal
+from lcat_core.errors import ResultsError
 
 GOLDEN = Path(__file__).parent / "golden"
 TABLES = {
@@ -63,13 +63,13 @@ def test_the_underlined_cells_are_the_published_ones_where_the_paper_underlines_
 
 
 def test_an_unknown_table_is_refused_with_the_nearest_name():
-    with pytest.raises(AnalysisError, match=r"did you mean 'tab:performance_ogb'"):
+    with pytest.raises(ResultsError, match=r"did you mean 'tab:performance_ogb'"):
         published_table("tab:performance_obg")
 
 
 def test_the_published_data_are_complete():
     assert len(published_results()) == 548
-    assert len(published_datasets()) == 15
+    assert set(published_results()["dataset"]) == set(published_degrees())
 
 
 if __name__ == "__main__":

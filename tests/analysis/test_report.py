@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from fake_results import FakeSweep, fail_run, write_sweep
 
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
 from lcat_analysis.report import render_report, write_report
+from lcat_core.errors import ResultsError
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +78,7 @@ def test_failures_are_listed_with_their_errors(tmp_path):
     folder = write_sweep(tmp_path, FakeSweep(models=("gat", "cat"), datasets=("Cora",), seeds=3, axes={}, over=()))
     fail_run(sorted((folder / "runs").iterdir())[0], "ValueError: no such thing")
     text = Page(render_report(load(folder))).text
-    assert "5 runs are finished of 6 that the grid asks for." in text
+    assert "5 runs are finished of 6 in the grid." in text
     assert "ValueError: no such thing" in text
     assert "CAT lacks seed 0" in text
 
@@ -133,7 +133,7 @@ def test_a_sweep_without_a_finished_run_is_an_error_that_counts(tmp_path):
     folder = write_sweep(tmp_path, sweep)
     for path in folder.glob("runs/*/result.json"):
         path.unlink()
-    with pytest.raises(AnalysisError, match=r"no finished run in real: 0 done, 2 unfinished"):
+    with pytest.raises(ResultsError, match=r"no finished run in real: 0 done, 2 missing"):
         render_report(load(folder))
 
 

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from fake_results import FakeSweep, write_sweep
 
@@ -21,43 +19,6 @@ def page():
         return importlib.import_module("robustness")
 
 
-@pytest.fixture(scope="module")
-def claims(page):
-    return importlib.import_module("robustness_claims")
-
-
-@pytest.mark.parametrize(
-    ("differences", "expected"),
-    [([1.0, 1.2, 1.1], "holds"), ([-1.0, -1.2, -1.1], "does not hold"), ([1.0, -1.2, 0.1], "undecided")],
-)
-def test_a_verdict_needs_an_interval_on_one_side_of_zero(page, differences, expected):
-    assert page.verdict(pd.Series(differences))[0] == expected
-
-
-def test_equal_differences_of_three_seeds_decide_nothing(page):
-    assert page.verdict(pd.Series([0.25, 0.25, 0.25]))[0] == "undecided"
-
-
-def test_among_equally_good_models_none_is_called_worse_than_the_best(claims):
-    """The best of the others at every seed is ahead of each of them by luck."""
-    noise = np.random.default_rng(0).normal(80, 1, (200, 4))
-    columns = [pd.DataFrame({"model": m, "seed": range(200), "value": noise[:, i]}) for i, m in enumerate("abcd")]
-    runs = claims.Runs.__new__(claims.Runs)
-    runs.table = pd.concat(columns)
-    assert claims.verdict(runs.over_others(runs.score, "a"))[0] == "undecided"
-
-
-def test_a_model_between_two_equal_ones_is_not_called_outside(claims):
-    low, value, high = (pd.Series(v) for v in np.random.default_rng(1).normal(80, 1, (3, 200)))
-    assert claims.verdict(claims._inside(value, low, high))[0] == "undecided"
-    assert claims.verdict(claims._inside(value, low - 5, high + 5))[0] == "holds"
-    assert claims.verdict(claims._inside(value + 9, low - 5, high + 5))[0] == "does not hold"
-
-
-def test_one_seed_decides_nothing(page):
-    assert page.verdict(pd.Series([3.0])) == ("undecided", "n = 1")
-
-
 def test_the_page_has_figures_tables_and_a_verdict_for_every_claim_and_dataset(page, tmp_path):
     common = {"datasets": ("Cora", "AmazonPhoto"), "seeds": 3, "over": (), "histories": False}
     levels = {"noise.features": [0, 0.5, 1.0], "noise.edges": [0, 0.5]}
@@ -68,7 +29,7 @@ def test_the_page_has_figures_tables_and_a_verdict_for_every_claim_and_dataset(p
     write_sweep(tmp_path, FakeSweep("ablation_small", models=models, axes={}, **common))
     page.main(tmp_path, tmp_path)
     text = (tmp_path / "robustness.md").read_text()
-    expected = 2 * (len(page.NOISE) + len(page.INITIALISATION) + len(list(page.ablation_claims())))
+    expected = 2 * (len(page.noise_claims()) + len(page.initialisation_claims()) + len(list(page.ablation_claims())))
     verdicts = sum(text.count(f"| **{name}**") for name in ("holds", "does not hold", "undecided"))
     assert verdicts == expected
     assert {path.name for path in (tmp_path / "images").iterdir()} == {"robustness_noise.png", "robustness_lambdas.png"}

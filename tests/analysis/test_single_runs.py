@@ -1,4 +1,4 @@
-"""Folders of `lcat run`: no grid says what varies, the runs' own configurations do."""
+"""Folders of `lcat run`: not a grid but the configurations of the runs say what varies."""
 
 import json
 
@@ -13,7 +13,7 @@ from lcat_run import cli
 
 @pytest.fixture
 def write_run(tmp_path):
-    """Writes a run of `lcat run` with these settings."""
+    """Write a run of `lcat run` with these settings."""
 
     def write(name, seed=0, **settings):
         folder = tmp_path / "my" / "runs" / name
@@ -35,11 +35,7 @@ def test_configurations_that_differ_are_rows_of_their_own(write_run):
     folder = write_run("b", lcat__heads=2)
     selection = select(load(folder))
     assert selection.variants == ["lcat.heads"]
-    assert [len(selection.values("lcat", *_parts(condition))) for condition in selection.conditions()] == [1, 1]
-
-
-def _parts(condition):
-    return condition[0], condition[1:]
+    assert [len(selection.values("lcat", condition)) for condition in selection.conditions()] == [1, 1]
 
 
 def test_what_only_leaves_other_files_behind_is_the_same_run_and_counts_once(write_run):

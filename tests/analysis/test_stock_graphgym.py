@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 from fake_results import write_graphgym_run
 
 from lcat_analysis.load import load
 from lcat_analysis.select import select
+from lcat_analysis.tables import performance_table
 
 
 def test_a_stock_tree_is_read_at_the_best_validation_epoch(tmp_path):
@@ -37,22 +40,65 @@ def test_settings_that_differ_between_stock_runs_are_selected_over(tmp_path):
 
 def test_the_degree_of_a_known_dataset_is_filled_in(tmp_path):
     write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=1)
-    assert load(tmp_path).runs["avg_degree"].iloc[0] == 3.9
+    assert load(tmp_path).runs["avg_degree"].iloc[0] == pytest.approx(10556 / 2708)
 
 
-def test_the_means_that_graphgym_writes_beside_the_seeds_are_no_run(tmp_path):
+def test_the_means_that_graphgym_writes_beside_the_seeds_are_not_a_run(tmp_path):
     write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=2)
     shutil.copytree(tmp_path / "a" / "0", tmp_path / "a" / "agg")
     assert load(tmp_path).counts() == {"done": 2}
 
 
-def test_a_stock_configuration_that_is_not_yaml_makes_its_runs_broken(tmp_path):
+def test_a_stock_configuration_that_is_not_yaml_makes_its_runs_unreadable(tmp_path):
     write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=2)
     (tmp_path / "a" / "config.yaml").write_text("gnn: [")
-    assert load(tmp_path).counts() == {"done": 0, "broken": 2}
+    assert load(tmp_path).counts() == {"done": 0, "unreadable": 2}
 
 
 def test_an_unfinished_stock_seed_is_counted(tmp_path):
     write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=2)
     (tmp_path / "a" / "1" / "test" / "stats.json").unlink()
-    assert load(tmp_path).counts() == {"done": 1, "unfinished": 1}
+    assert load(tmp_path).counts() == {"done": 1, "missing": 1}
+
+
+def write_validation(folder: Path, **columns: list[float]) -> None:
+    """Replace the validation scores of seed 0, one value per epoch."""
+    rows = [dict(zip(("epoch", *columns), row, strict=True)) for row in zip(range(99), *columns.values(), strict=False)]
+    (folder / "0" / "val" / "stats.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_auto_means_auc_where_there_is_one(tmp_path):
+    write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=1)
+    write_validation(tmp_path / "a", accuracy=[0.5, 0.9, 0.6], auc=[0.8, 0.5, 0.6])
+    results = load(tmp_path)
+    assert results.runs["best_epoch"].iloc[0] == 0
+    assert "Epoch: best val.auc of the run." in " ".join(performance_table(select(results)).notes)
+
+
+def test_metric_agg_says_whether_the_lowest_value_is_best(tmp_path):
+    write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=1, metric_best="mae", metric_agg="argmin")
+    write_validation(tmp_path / "a", accuracy=[0.5, 0.9, 0.6], mae=[0.8, 0.5, 0.3])
+    assert load(tmp_path).runs["best_epoch"].iloc[0] == 2
+
+
+def test_folders_of_a_run_over_several_splits_are_splits_with_one_seed(tmp_path):
+    write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=3, run_multiple_splits=[0, 1, 2], seed=7)
+    runs = load(tmp_path).runs
+    assert list(runs["split_seed"]) == [0, 1, 2]
+    assert set(runs["seed"]) == {7}
+
+
+def test_a_test_set_that_was_scored_at_another_epoch_is_mentioned_below_the_table(tmp_path):
+    write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=2, test_once=True)
+    text = " ".join(performance_table(select(load(tmp_path))).notes)
+    assert "2 of 2 runs scored the test set only at another epoch" in text
+    write_graphgym_run(tmp_path / "b", "gatconv", "Cora", seeds=2, lr=0.02)
+    assert "scored the test set only" not in " ".join(performance_table(select(load(tmp_path / "b"))).notes)
+
+
+def test_validation_scores_that_are_not_numbers_make_a_run_unreadable(tmp_path):
+    write_graphgym_run(tmp_path / "a", "gatconv", "Cora", seeds=1)
+    write_validation(tmp_path / "a", accuracy=["high", "low"])
+    results = load(tmp_path)
+    assert results.counts() == {"done": 0, "unreadable": 1}
+    assert "is not a run of GraphGym" in results.problems["detail"].iloc[0]

@@ -11,12 +11,14 @@ import pandas as pd
 import pytest
 from fake_results import FakeSweep, write_sweep
 
+from lcat_analysis.cells import Cell, Row, Table, signed
 from lcat_analysis.compare import compare
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.load import load
+from lcat_analysis.metrics import ACCURACY, find_measure
 from lcat_analysis.render import FORMATS, render, to_html, to_latex, to_markdown, to_terminal
 from lcat_analysis.select import select
-from lcat_analysis.tables import Cell, Row, Summary, Table, arrange, performance_table, signed, summarise
+from lcat_analysis.tables import Summary, arrange, performance_table, summarise
+from lcat_core.errors import ResultsError
 
 HOSTILE = '<script>alert("x")</script>|&_$%{}\\`*[a](b)'
 
@@ -40,7 +42,7 @@ def cell(table: Table, row: str, column: str) -> Cell:
 
 
 def test_a_cell_is_the_mean_and_the_sample_deviation_of_the_chosen_runs(selection, comparisons):
-    values = selection.values("cat", "Cora").to_numpy()
+    values = selection.values("cat", ("Cora",)).to_numpy()
     text = f"{values.mean():.2f} ± {np.sqrt(((values - values.mean()) ** 2).sum() / (len(values) - 1)):.2f}"
     assert cell(performance_table(selection, comparisons), "CAT", "Cora").text == text
 
@@ -64,18 +66,18 @@ def test_the_best_mean_of_each_dataset_is_underlined(selection, comparisons):
 
 def test_equal_means_at_two_decimals_are_both_best():
     summaries = {("gat", ("Cora",)): Summary(90.001, 0.1, 3), ("cat", ("Cora",)): Summary(90.003, 0.1, 3)}
-    table = arrange(summaries, ["gat", "cat"], [("Cora",)], metric="accuracy", title="t")
+    table = arrange(summaries, ["gat", "cat"], [("Cora",)], measure=ACCURACY, title="t")
     assert [row.cells[0].best for row in table.rows] == [True, True]
 
 
 def test_a_single_model_is_not_called_best():
-    table = arrange({("gat", ("Cora",)): Summary(90, 0.1, 3)}, ["gat"], [("Cora",)], metric="accuracy", title="t")
+    table = arrange({("gat", ("Cora",)): Summary(90, 0.1, 3)}, ["gat"], [("Cora",)], measure=ACCURACY, title="t")
     assert not table.rows[0].cells[0].best
 
 
 def test_the_smallest_loss_is_best():
     summaries = {("gat", ("Cora",)): Summary(0.5, 0.1, 3), ("cat", ("Cora",)): Summary(0.4, 0.1, 3)}
-    table = arrange(summaries, ["gat", "cat"], [("Cora",)], metric="loss", title="t")
+    table = arrange(summaries, ["gat", "cat"], [("Cora",)], measure=find_measure("loss", {}), title="t")
     assert [row.cells[0].best for row in table.rows] == [False, True]
 
 
@@ -220,7 +222,7 @@ def test_colour_marks_better_bold_and_best_underlined():
 
 
 def test_an_unknown_format_is_refused_with_the_nearest_name(selection):
-    with pytest.raises(AnalysisError, match=r"unknown format 'latx': .*did you mean 'latex'"):
+    with pytest.raises(ResultsError, match=r"unknown format: 'latx'; did you mean 'latex'"):
         render(performance_table(selection), "latx")
 
 

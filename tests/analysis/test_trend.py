@@ -6,12 +6,12 @@ import pytest
 from fake_results import FakeSweep, write_sweep
 
 from lcat_analysis.compare import compare
-from lcat_analysis.errors import AnalysisError
 from lcat_analysis.labels import place_labels
 from lcat_analysis.load import load
 from lcat_analysis.render import to_terminal
 from lcat_analysis.select import select
 from lcat_analysis.trend import Trend, fit_line, published_trend, trend, trend_figure, trend_table
+from lcat_core.errors import ResultsError
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_nothing_to_fit_is_an_error(comparisons, selection):
     import dataclasses
 
     empty = dataclasses.replace(comparisons, table=comparisons.table.iloc[:0])
-    with pytest.raises(AnalysisError, match=r"nothing to draw a trend through"):
+    with pytest.raises(ResultsError, match=r"there is no trend to fit"):
         trend(empty, selection)
 
 
@@ -130,7 +130,9 @@ def test_intervals_are_at_the_level_of_the_tests(results, selection):
 def test_settings_that_vary_are_refused_instead_of_counting_a_dataset_several_times(tmp_path):
     sweep = FakeSweep(models=("gat", "cat"), seeds=3, axes={"lcat.heads": [1, 8]}, over=(), histories=False)
     selection = select(load(write_sweep(tmp_path, sweep)))
-    with pytest.raises(AnalysisError, match=r"one point a dataset, but the runs vary lcat.heads: .* --over lcat.heads"):
+    with pytest.raises(
+        ResultsError, match=r"one point per dataset, but the runs vary lcat.heads: .* --over lcat.heads"
+    ):
         trend(compare(selection), selection)
 
 

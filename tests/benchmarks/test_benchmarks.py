@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say, on graphs small enough for a test."""
+"""The benchmarks measure what they claim to, on graphs small enough for a test."""
 
 import json
 
@@ -99,7 +99,7 @@ def test_peak_memory_counts_what_a_step_allocates():
 
     peak = measure.peak_bytes(allocate)
     if peak is None:
-        pytest.skip("this system does not tell the peak memory of a process")
+        pytest.skip("this system does not report the peak memory of a process")
     assert 100e6 < peak < 180e6
 
 
@@ -111,12 +111,39 @@ def test_the_command_writes_json_and_charts(tiny, tmp_path, capsys):
     assert json.loads((tmp_path / "layers.json").read_text())["kind"] == "layers"
 
 
-def test_a_wrong_shape_is_the_users_mistake(capsys):
-    assert main(["bench", "--shapes", "8"]) == 2
+def test_a_wrong_shape_is_an_error(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "--shapes", "8"])
+    assert stop.value.code == 2
     assert "heads x channels, for example 4x8, got '8'" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("subject", "own", "others"),
+    [
+        ("layers", "--shapes", "--max-edges"),
+        ("adjacency", "--shapes", "--heads"),
+        ("scale", "--max-edges", "--shapes"),
+        ("epochs", "--datasets", "--memory"),
+        ("arxiv", "--heads", "--graphs"),
+    ],
+)
+def test_every_subject_has_only_its_own_options(subject, own, others, capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", subject, "--help"])
+    shown = capsys.readouterr().out
+    assert own in shown
+    assert others not in shown
+
+
+def test_bench_help_lists_the_subjects(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n    {subject}" in shown for subject in ("layers", "adjacency", "scale", "epochs", "arxiv"))
+
+
 def test_the_scale_run_stops_a_layer_at_the_limit_of_memory(monkeypatch):
     monkeypatch.setattr(scale, "EDGES", (1_000, 400_000))
     result = scale.measure_scale(400_000, memory_gib=1.3, threads=1)
@@ -154,9 +181,9 @@ def test_epochs_are_measured_against_stock_graphgym(capsys, tmp_path, monkeypatc
     assert "GraphGym, GATConv" in capsys.readouterr().out
 
 
-def test_an_unknown_dataset_is_the_users_mistake(capsys):
+def test_an_unknown_dataset_is_an_error(capsys):
     assert main(["bench", "epochs", "--datasets", "Korra"]) == 2
-    assert "unknown dataset 'Korra'; did you mean 'Cora'?" in capsys.readouterr().err
+    assert "unknown dataset: 'Korra'; did you mean 'Cora'? Known: " in capsys.readouterr().err
 
 
 def test_an_epoch_of_ours_and_of_pyg_is_measured_in_one_network(tiny, monkeypatch):
@@ -166,7 +193,7 @@ def test_an_epoch_of_ours_and_of_pyg_is_measured_in_one_network(tiny, monkeypatc
     monkeypatch.setattr(arxiv, "_run", in_this_process)
     seen = []
     result = arxiv.measure_arxiv(
-        2, 4.0, 1, graph="cora", heads=[8], models=["lcat", "PyG GATConv"], after_each=lambda r: seen.append(str(r))
+        2, 4.0, 1, graph="cora", heads=[8], models=["lcat", "PyG GATConv"], keep=lambda r: seen.append(str(r))
     )
     ours, peer = result["measurements"]
     assert len(seen) == 2
@@ -177,7 +204,7 @@ def test_an_epoch_of_ours_and_of_pyg_is_measured_in_one_network(tiny, monkeypatc
 
 
 @pytest.mark.campaign
-def test_an_epoch_beyond_the_limit_of_memory_is_told():
+def test_an_epoch_beyond_the_limit_of_memory_is_reported():
     result = arxiv.measure_arxiv(1, memory_gib=1.0, threads=1, heads=[8], models=["PyG GATConv"])
     assert [row["outcome"] for row in result["measurements"]] == ["out of memory"]
     assert "out of memory (limit 1 GiB)" in arxiv.text_table(result)

@@ -5,7 +5,7 @@ import torch
 from torch_geometric.utils import homophily as edge_homophily
 
 from graphgym_lcat.data.block_model import block_model
-from graphgym_lcat.data.errors import DatasetError
+from lcat_core.errors import DatasetError
 
 
 @pytest.mark.parametrize("avg_degree", [0, 2, 10, 50, 150])
@@ -53,7 +53,7 @@ def test_pairs_are_drawn_uniformly():
 
 
 def test_more_edges_than_pairs_are_refused():
-    with pytest.raises(DatasetError, match="edges within classes are asked for, but 20 nodes have only"):
+    with pytest.raises(DatasetError, match="edges within classes, but 20 nodes have only"):
         block_model(20, num_classes=5, avg_degree=10, homophily=0.9)
 
 

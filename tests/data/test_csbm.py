@@ -8,7 +8,7 @@ import torch
 
 from graphgym_lcat.data.csbm import CSBM, csbm, sample_adjacency, sample_communities, sample_projection
 from graphgym_lcat.data.datasets import load_dataset
-from graphgym_lcat.data.errors import DatasetError
+from lcat_core.errors import DatasetError
 
 
 def densities(n: int, p: float, q: float, seed: int) -> tuple[float, float, int, int]:

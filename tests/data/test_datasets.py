@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric import datasets as pyg
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 from graphgym_lcat.data import datasets
-from graphgym_lcat.data.datasets import load_dataset, statistics
-from graphgym_lcat.data.errors import DatasetError
-from graphgym_lcat.data.registry import DATASETS, data_directory
+from graphgym_lcat.data.datasets import dataset_names, load_dataset, statistics
+from graphgym_lcat.data.registry import DATASETS, EMBEDDED, data_directory, register_dataset
+from lcat_core.errors import DatasetError
 
 NODES = 20  # of the dataset that conftest.py writes
 
@@ -161,12 +163,12 @@ def test_a_damaged_prepared_file_is_named(twitch_dir):
 
 
 def test_an_unknown_name_offers_the_nearest():
-    with pytest.raises(DatasetError, match="unknown dataset 'citeseer'; did you mean 'CiteSeer'"):
+    with pytest.raises(DatasetError, match="unknown dataset: 'citeseer'; did you mean 'CiteSeer'"):
         load_dataset("citeseer")
 
 
 def test_an_unknown_parameter_offers_the_nearest():
-    with pytest.raises(DatasetError, match="unknown parameter of BlockModel 'degree'; did you mean 'avg_degree'"):
+    with pytest.raises(DatasetError, match="unknown parameter of BlockModel: 'degree'; did you mean 'avg_degree'"):
         load_dataset("BlockModel", degree=3)
 
 
@@ -193,3 +195,38 @@ def test_sparse_features_are_given_only_when_asked_for():
     sparse = load_dataset("KarateClub", sparse=True).x
     assert sparse.layout == torch.sparse_csr
     assert torch.equal(sparse.to_dense(), torch.eye(34))
+
+
+@pytest.fixture
+def registry():
+    """What a test registers is forgotten after it."""
+    before = dict(EMBEDDED)
+    yield EMBEDDED
+    EMBEDDED.clear()
+    EMBEDDED.update(before)
+
+
+def ring(nodes: int = 6) -> Data:
+    source = torch.arange(nodes)
+    edge_index = to_undirected(torch.stack([source, (source + 1) % nodes]))
+    return Data(x=torch.eye(nodes), edge_index=edge_index, y=source % 2)
+
+
+def test_a_registered_function_is_a_dataset(registry):
+    register_dataset("Ring")(ring)
+    assert load_dataset("Ring").num_nodes == 6
+    assert load_dataset("Ring", nodes=8).num_edges == 16
+    with pytest.raises(DatasetError, match="unknown dataset: 'Rign'; did you mean 'Ring'"):
+        load_dataset("Rign")
+
+
+@pytest.mark.parametrize("name", ["Cora", "ogbn-arxiv", "BlockModel"])
+def test_the_name_of_another_dataset_is_refused(name, registry):
+    with pytest.raises(DatasetError, match=f"a dataset '{name}' exists already"):
+        register_dataset(name)(ring)
+
+
+def test_a_function_can_be_registered_again_after_a_reload(registry):
+    for _ in range(2):
+        register_dataset("Ring")(ring)
+    assert "Ring" in dataset_names()

@@ -33,7 +33,7 @@ def test_a_damaged_dataset_does_not_hide_the_others(tmp_path, capsys, write_twit
     assert main(["datasets", "--dir", str(tmp_path), "TwitchEN", "KarateClub"]) == 0
     out = capsys.readouterr().out
     assert "present, UNREADABLE" in out and "KarateClub" in out
-    assert "TwitchEN: EN.npz in " in out and "if damaged, delete and fetch again" in out
+    assert "TwitchEN: EN.npz in " in out and "if they are damaged, delete them and fetch them again" in out
 
 
 def test_an_unknown_name_is_a_user_error(tmp_path, capsys):

@@ -7,9 +7,9 @@ import torch
 from torch_geometric.utils import is_undirected
 
 from graphgym_lcat.data.block_model import block_model
-from graphgym_lcat.data.errors import DatasetError
 from graphgym_lcat.data.features import sparse_features
 from graphgym_lcat.data.noise import disturb, noisy_features, with_fake_edges
+from lcat_core.errors import DatasetError
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_sparse_features_become_dense_and_equal_those_of_the_dense_matrix():
 
 def test_a_complete_graph_has_no_room_for_fake_edges():
     complete = (1 - torch.eye(5)).nonzero().t()
-    with pytest.raises(DatasetError, match=r"2 fake edges are asked for .* only 0 pairs"):
+    with pytest.raises(DatasetError, match=r"needs 2 fake edges, but only 0 pairs"):
         with_fake_edges(complete, 5, 0.2)
 
 

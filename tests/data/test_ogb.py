@@ -14,9 +14,9 @@ import torch
 from torch_geometric.data import HeteroData
 
 from graphgym_lcat.data.datasets import load_dataset
-from graphgym_lcat.data.errors import DatasetError
 from graphgym_lcat.data.ogb import OGB_DATASETS
 from graphgym_lcat.data.ogb_generator import generate_ogb
+from lcat_core.errors import DatasetError, MissingPackage
 from lcat_run.cli import main
 
 
@@ -108,7 +108,7 @@ def test_data_without_their_release_file_are_not_handed_to_ogb_which_would_ask(o
 def test_a_missing_ogb_package_is_named_with_its_extra(ogb_dir, tmp_path, monkeypatch):
     shutil.copytree(ogb_dir / "ogbn_arxiv", tmp_path / "ogbn_arxiv", ignore=shutil.ignore_patterns("prepared*"))
     monkeypatch.setitem(sys.modules, "ogb.nodeproppred", None)
-    with pytest.raises(DatasetError, match=r"pip install 'graphgym-lcat\[ogb\]'"):
+    with pytest.raises(MissingPackage, match=r"pip install 'graphgym-lcat\[ogb\]'"):
         load_dataset("ogbn-arxiv", tmp_path)
 
 
@@ -142,7 +142,7 @@ def test_the_generator_never_overwrites(tmp_path):
     real = tmp_path / "ogbn_arxiv"
     real.mkdir()
     (real / "precious").write_text("data")
-    with pytest.raises(DatasetError, match="nothing is overwritten"):
+    with pytest.raises(DatasetError, match="which are not overwritten"):
         generate_ogb("ogbn-arxiv", 1000, tmp_path)
     assert [path.name for path in tmp_path.rglob("*")] == ["ogbn_arxiv", "precious"]
 
@@ -156,6 +156,6 @@ def test_the_command_generates_and_lists_data_as_synthetic(tmp_path, capsys):
 
 def test_the_command_refuses_what_it_cannot_generate(tmp_path, capsys):
     assert main(["datasets", "Cora", "--generate", "--dir", str(tmp_path)]) == 2
-    assert "unknown OGB dataset 'Cora'" in capsys.readouterr().err
+    assert "unknown OGB dataset: 'Cora'" in capsys.readouterr().err
     assert main(["datasets", "--scale", "3"]) == 2
     assert "belong to --generate" in capsys.readouterr().err

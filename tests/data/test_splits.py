@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from graphgym_lcat.data.errors import DatasetError
-from graphgym_lcat.data.splits import PARTS, apply_split, public_split, random_split, split_from_file
+from graphgym_lcat.data.splits import apply_split, public_split, random_split, split_from_file
+from lcat_core.errors import DatasetError
+from lcat_core.run_folder import SPLITS
 
 
 def graph(num_nodes: int = 10, **masks) -> Data:
@@ -86,12 +87,12 @@ def test_public_masks_are_used_as_they_are():
 
 
 def test_a_missing_public_mask_is_named():
-    with pytest.raises(DatasetError, match="no public split: val_mask, test_mask"):
+    with pytest.raises(DatasetError, match=r"no public split \(val_mask, test_mask"):
         public_split(graph(train_mask=mask(0)))
 
 
 def test_two_dimensional_masks_are_chosen_by_index():
-    masks = {f"{part}_mask": torch.stack([mask(i), mask(i + 5)], dim=1) for i, part in enumerate(PARTS)}
+    masks = {f"{part}_mask": torch.stack([mask(i), mask(i + 5)], dim=1) for i, part in enumerate(SPLITS)}
     data = graph(**masks)
     assert [part.tolist() for part in public_split(data, 1)] == [[5], [6], [7]]
     with pytest.raises(DatasetError, match="holds 2 splits: expected an index from 0 to 1, got None"):
@@ -136,7 +137,7 @@ def test_a_split_is_read_from_json(tmp_path):
         ({**CONTENT, "val": [3]}, "node 3 is in both train and val"),
         ({**CONTENT, "val": [10]}, "node 10 is out of range, the graph has 10 nodes"),
         ({**CONTENT, "val": [-1]}, "node -1 is out of range"),
-        ({**CONTENT, "val": [4, 4]}, "val: a node occurs twice"),
+        ({**CONTENT, "val": [4, 4]}, "val: a node appears twice"),
         ({**CONTENT, "val": []}, "val: expected at least one node"),
         ({**CONTENT, "val": [0.5]}, "val: expected at least one node, as integers"),
         ({**CONTENT, "val": ["a"]}, "val: expected node indices or a mask"),
@@ -170,16 +171,16 @@ def test_a_split_file_of_another_kind_is_refused(tmp_path):
 
 def test_apply_split_sets_the_masks():
     data = apply_split(graph(20), split_seed=3)
-    assert [int(data[f"{part}_mask"].sum()) for part in PARTS] == [14, 3, 3]
+    assert [int(data[f"{part}_mask"].sum()) for part in SPLITS] == [14, 3, 3]
 
 
 def test_apply_split_replaces_two_dimensional_masks_by_the_chosen_column():
-    masks = {f"{part}_mask": torch.stack([mask(i), mask(i + 5)], dim=1) for i, part in enumerate(PARTS)}
+    masks = {f"{part}_mask": torch.stack([mask(i), mask(i + 5)], dim=1) for i, part in enumerate(SPLITS)}
     assert apply_split(graph(**masks), "public", index=0).val_mask.nonzero().tolist() == [[1]]
 
 
 def test_an_unknown_mode_offers_the_nearest():
-    with pytest.raises(DatasetError, match="unknown split mode 'randon'; did you mean 'random'"):
+    with pytest.raises(DatasetError, match="unknown split mode: 'randon'; did you mean 'random'"):
         apply_split(graph(), "randon")
 
 

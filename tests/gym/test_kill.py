@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from test_runner import make_run, outcome
+from run_outcomes import make_run, outcome
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["graphgym_lcat", "graphgym_lcat.gym.runner"])
@@ -34,12 +34,12 @@ def finish(run):
     assert process.exitcode == 0
 
 
-def kill_and_go_on(tmp_path, settings, kills, seed):
+def kill_and_resume(tmp_path, settings, kills, seed):
     settings |= {"optim.max_epoch": 300, "lcat.checkpoint_seconds": 0.05, "gnn.dropout": 0.2}
     finish(make_run(tmp_path / "first", {**settings, "optim.max_epoch": 1}))  # the fork server imports torch once
-    whole = make_run(tmp_path / "whole", settings)
+    complete = make_run(tmp_path / "complete", settings)
     before = time.monotonic()
-    finish(whole)
+    finish(complete)
     duration = time.monotonic() - before
     moments = random.Random(seed)
     run = make_run(tmp_path / "killed", settings)
@@ -52,16 +52,16 @@ def kill_and_go_on(tmp_path, settings, kills, seed):
             killed += 1
         process.join()
     finish(run)
-    assert outcome(run) == outcome(whole)
+    assert outcome(run) == outcome(complete)
     return killed
 
 
 @pytest.mark.slow
 def test_three_kills_change_nothing(tmp_path, small):
-    assert kill_and_go_on(tmp_path, small, kills=3, seed=0) >= 1
+    assert kill_and_resume(tmp_path, small, kills=3, seed=0) >= 1
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(4))
 def test_many_kills_change_nothing(tmp_path, small, seed):
-    assert kill_and_go_on(tmp_path, small, kills=8, seed=seed) >= 5
+    assert kill_and_resume(tmp_path, small, kills=8, seed=seed) >= 5

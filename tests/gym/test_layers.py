@@ -61,7 +61,7 @@ def test_catconv_takes_no_lambda():
         build("catconv")
 
 
-def test_bad_value_is_told_when_the_layer_is_built():
+def test_an_invalid_value_is_reported_when_the_layer_is_built():
     cfg.lcat.score = "gatv3"
     with pytest.raises(ValueError, match=r"`lcat.score` must be one of"):
         build("lcatconv")

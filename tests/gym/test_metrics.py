@@ -1,8 +1,36 @@
+"""The metrics of a run, and metrics that others register."""
+
+import json
+
 import pytest
 import torch
+from run_outcomes import make_run, stats
 from sklearn.metrics import roc_auc_score
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
 
-from graphgym_lcat.gym.metrics import area_under_curve, score_split
+from graphgym_lcat.gym.build import build_loop
+from graphgym_lcat.gym.metrics import REGISTERED, Task, area_under_curve, register_metric, score_split
+from graphgym_lcat.gym.runner import execute
+from graphgym_lcat.gym.settings import check_settings
+from lcat_core.errors import SettingsError, TrainingFailed
+from lcat_core.metrics import recorded_metrics
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """What a test registers is forgotten after it."""
+    monkeypatch.setattr("graphgym_lcat.gym.metrics.REGISTERED", REGISTERED)
+    before = dict(REGISTERED)
+    yield REGISTERED
+    REGISTERED.clear()
+    REGISTERED.update(before)
+
+
+def brier(score, true):
+    """The mean squared distance between the probabilities and the true classes."""
+    wanted = torch.nn.functional.one_hot(true, score.size(1))
+    return (score.exp() - wanted).square().sum(dim=1).mean().item()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -27,3 +55,75 @@ def test_two_classes_report_accuracy_and_auc():
 def test_several_classes_report_accuracy():
     _, metrics = score_split(torch.eye(3), torch.tensor([0, 1, 0]))
     assert metrics == {"accuracy": pytest.approx(2 / 3)}
+
+
+def test_two_classes_report_auc_beside_accuracy_in_a_result(tmp_path, small):
+    result = execute(make_run(tmp_path, small, **{"block_model.num_classes": 2}))
+    assert {"accuracy", "auc", "loss"} == result["test"].keys()
+    assert "metrics" not in result
+
+
+def test_selection_by_auc_needs_two_classes(small):
+    with pytest.raises(SettingsError, match="`metric_best: auc` needs two classes, got 5 classes"):
+        build_loop({**small, "metric_best": "auc"})
+
+
+def test_a_registered_metric_is_recorded_and_selects_in_its_direction(tmp_path, small, registry):
+    register_metric("brier", tasks=(Task.MULTICLASS,), label="Brier score", higher_is_better=False, percent=False)(
+        brier
+    )
+    run = make_run(tmp_path, check_settings({**small, "metric_best": "brier", "optim.max_epoch": 20}))
+    result = execute(run)
+    curve = [line["brier"] for line in stats(run, "val")]
+    assert result["best_epoch"] == curve.index(min(curve))
+    assert round(result["test"]["brier"], 4) == stats(run, "test")[result["best_epoch"]]["brier"]
+    written = json.loads((run.run_dir / "result.json").read_text())
+    row = recorded_metrics(written)["brier"]
+    assert (row.label, row.higher_is_better, row.percent) == ("Brier score", False, False)
+
+
+def test_a_metric_of_another_task_is_not_computed(registry):
+    register_metric("pairs", tasks=(Task.BINARY,))(lambda score, true: 1.0)
+    assert set(score_split(torch.eye(3), torch.tensor([0, 1, 0]))[1]) == {"accuracy"}
+    assert "pairs" in score_split(torch.tensor([[2.0], [-1.0]]), torch.tensor([1, 0]))[1]
+
+
+def test_a_name_that_is_taken_is_refused(registry):
+    for name in ("accuracy", "loss", "auto", "epoch"):
+        with pytest.raises(SettingsError, match=f"the name '{name}' of a metric is taken"):
+            register_metric(name)(brier)
+
+
+def test_a_metric_that_is_not_a_number_fails_the_run_with_its_name(registry):
+    register_metric("undefined")(lambda score, true: float("nan"))
+    with pytest.raises(TrainingFailed, match="the metric 'undefined' is nan"):
+        score_split(torch.eye(3), torch.tensor([0, 1, 0]))
+
+
+def test_a_metric_of_graphgym_is_recorded_if_the_configuration_names_it(tmp_path, small, monkeypatch):
+    def share_of_zeros(true, pred, task_type):
+        assert task_type == "classification_multi"
+        return (torch.cat(pred).argmax(dim=1) == 0).float().mean()
+
+    monkeypatch.setitem(register.metric_dict, "zeros", share_of_zeros)
+    settings = check_settings({**small, "custom_metrics": ["zeros"], "metric_best": "zeros"})
+    result = execute(make_run(tmp_path, settings))
+    assert 0 <= result["val"]["zeros"] <= 1
+    assert "accuracy" in result["val"]
+
+
+def test_custom_metrics_must_be_registered(small, monkeypatch):
+    monkeypatch.setitem(register.metric_dict, "zeros", brier)
+    with pytest.raises(SettingsError, match="unknown metric in `custom_metrics`: 'zeroes'; did you mean 'zeros'"):
+        check_settings({**small, "custom_metrics": ["zeroes"]})
+    with pytest.raises(SettingsError, match="`metric_best` is 'zeros', which must be in `custom_metrics` too"):
+        check_settings({**small, "metric_best": "zeros"})
+
+
+def test_a_main_of_graphgym_gets_a_message_for_an_unknown_metric(small):
+    build_loop(small)
+    cfg.metric_best = "acuracy"
+    from graphgym_lcat.gym.metrics import metric_for_selection
+
+    with pytest.raises(SettingsError, match="`metric_best` must be a metric, got 'acuracy'; did you mean 'accuracy'"):
+        metric_for_selection(torch.tensor([0, 1, 2]))

@@ -12,21 +12,19 @@ from graphgym_lcat.gym.loader import load_graph
 from graphgym_lcat.gym.runner import Run, execute
 from graphgym_lcat.gym.settings import apply_settings
 from graphgym_lcat.nn import LCATGCN2Conv, LCATPNAConv
-from lcat_run.models import MODELS
+from lcat_core.models import MODELS
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_model_trains_from_its_settings(model, tmp_path, small):
-    settings = {**small, **MODELS[model], "optim.max_epoch": 3}
+    settings = {**small, **MODELS[model].settings, "optim.max_epoch": 3}
     result = execute(Run(tmp_path / model, model, settings, {}, threads=1))
     assert result["epochs"] == 3
-    expected = 0 if model == "dense" else 2
-    assert len(result["lambdas"]) == expected
-    learned = [key for key in ("lcat.lambda1", "lcat.lambda2") if MODELS[model].get(key) is None]
-    if expected and "cat" in model.removeprefix("l") and not model.startswith("l") and "_" not in model:
-        assert result["lambdas"] == [[1.0, 1.0]] * 2
-    elif expected and len(learned) == 2:
-        assert all(0 < value < 1 for pair in result["lambdas"] for value in pair)
+    expected = MODELS[model].lambdas
+    assert len(result["lambdas"]) == (0 if expected is None else 2)
+    for pair in result["lambdas"]:
+        for found, wanted in zip(pair, expected, strict=True):
+            assert 0 < found < 1 if wanted == "learned" else found == wanted
 
 
 def build(small, **settings):

@@ -5,7 +5,8 @@ from torch_geometric.graphgym.config import cfg
 
 from graphgym_lcat.gym.loader import load_graph
 from graphgym_lcat.gym.runner import Run, execute
-from graphgym_lcat.gym.settings import SettingsError, apply_settings, check_settings
+from graphgym_lcat.gym.settings import apply_settings, check_settings
+from lcat_core.errors import SettingsError
 
 
 def test_the_seed_of_a_run_draws_its_noise(small):

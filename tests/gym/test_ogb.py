@@ -12,10 +12,12 @@ from torch_geometric.utils import k_hop_subgraph
 
 from graphgym_lcat.data.ogb import OGB_DATASETS
 from graphgym_lcat.gym import training
+from graphgym_lcat.gym.build import build_loop
 from graphgym_lcat.gym.metrics import mean_area_under_curve, ogb_evaluation
 from graphgym_lcat.gym.runner import Run, execute
-from graphgym_lcat.gym.settings import SettingsError, apply_settings, check_settings, default_settings, read_settings
+from graphgym_lcat.gym.settings import apply_settings, check_settings, default_settings, read_settings
 from graphgym_lcat.nn import LCATConv
+from lcat_core.errors import MissingPackage, SettingsError
 from lcat_run.sweep.grid import read_grid
 
 
@@ -62,9 +64,8 @@ def test_the_output_layer_of_a_stack_averages_its_heads_and_the_others_split_the
     ]
 
 
-def test_every_layer_of_the_relational_network_learns(ogb_dir, tmp_path):
-    apply_settings(settings_of("ogbn-mag", ogb_dir))
-    run = training.Training(tmp_path, {})
+def test_every_layer_of_the_relational_network_learns(ogb_dir):
+    run = build_loop(settings_of("ogbn-mag", ogb_dir))
     loss = torch.nn.functional.cross_entropy(run._forward(run.data)[run.nodes["train"]], run.labels["train"])
     loss.backward()
     assert [name for name, p in run.model.named_parameters() if p.grad is None] == []
@@ -84,11 +85,16 @@ def test_accuracy_is_that_of_ogbs_evaluator():
     assert ogb_evaluation("ogbn-arxiv")(score, torch.tensor([1, 1, 1])) == {"accuracy": pytest.approx(2 / 3)}
 
 
-@pytest.mark.parametrize(("name", "metric"), [("ogbn-proteins", "accuracy"), ("ogbn-arxiv", "rocauc")])
-def test_a_metric_that_the_dataset_does_not_have_is_refused(name, metric, ogb_dir, tmp_path):
-    settings = settings_of(name, ogb_dir, metric_best=metric)
-    with pytest.raises(ValueError, match="does not fit the dataset"):
-        execute(Run(tmp_path / "run", "lcat", settings, {}))
+@pytest.mark.parametrize(
+    ("name", "metric", "message"),
+    [
+        ("ogbn-proteins", "accuracy", "needs two classes or more than two classes, got 112 tasks"),
+        ("ogbn-arxiv", "rocauc", "needs several tasks, got 40 classes"),
+    ],
+)
+def test_a_metric_that_the_dataset_does_not_have_is_refused(name, metric, message, ogb_dir):
+    with pytest.raises(SettingsError, match=f"`metric_best: {metric}` {message}"):
+        build_loop(settings_of(name, ogb_dir, metric_best=metric))
 
 
 def test_every_dataset_of_the_grid_has_the_network_of_its_configuration():
@@ -108,13 +114,13 @@ def test_sampled_batches_need_a_sampler_and_say_which(ogb_dir, tmp_path, monkeyp
     monkeypatch.setattr("torch_geometric.typing.WITH_PYG_LIB", False)
     monkeypatch.setattr("torch_geometric.typing.WITH_TORCH_SPARSE", False)
     settings = settings_of("ogbn-products", ogb_dir, **{"train.sampler": "neighbor"})
-    with pytest.raises(ImportError, match="needs pyg-lib or torch-sparse, and neither is installed"):
+    with pytest.raises(MissingPackage, match="needs pyg-lib or torch-sparse, and neither is installed"):
         execute(Run(tmp_path / "run", "lcat", settings, {}))
 
 
 def test_a_batch_needs_a_number_of_neighbours_for_every_layer(ogb_dir):
     settings = settings_of("ogbn-products", ogb_dir, **{"train.sampler": "neighbor", "train.neighbor_sizes": [5]})
-    with pytest.raises(SettingsError, match="a number for each of 3 layers"):
+    with pytest.raises(SettingsError, match="one number for each of 3 layers"):
         check_settings(settings)
 
 

@@ -5,9 +5,12 @@ import sys
 import textwrap
 
 import pytest
+import torch
+from torch_geometric.graphgym.register import layer_dict
 
-from graphgym_lcat.gym.plugins import PluginError, import_plugins
-from graphgym_lcat.gym.settings import SettingsError, check_settings, default_settings, read_settings
+from graphgym_lcat.gym.plugins import import_plugins
+from graphgym_lcat.gym.settings import check_settings, default_settings, read_settings
+from lcat_core.errors import SettingsError
 
 
 @pytest.fixture
@@ -31,26 +34,26 @@ def test_a_module_of_the_working_directory_is_imported_once(write_module):
     del sys.counted
 
 
-def test_a_name_that_is_no_module_is_told_with_the_folder(write_module, tmp_path):
-    with pytest.raises(PluginError, match=f"'absent', which is neither a module in {tmp_path} nor an installed one"):
+def test_a_name_that_is_not_a_module_is_reported_with_the_folder(write_module, tmp_path):
+    with pytest.raises(SettingsError, match=f"'absent', which is neither a module in {tmp_path} nor an installed one"):
         import_plugins(["absent"])
 
 
-def test_a_file_name_is_told_apart(write_module):
+def test_a_file_name_gets_a_hint(write_module):
     write_module("mine", "")
-    with pytest.raises(PluginError, match=r"without \.py"):
+    with pytest.raises(SettingsError, match=r"without \.py"):
         import_plugins(["mine.py"])
 
 
 def test_a_module_that_needs_another_one_says_which(write_module):
     write_module("needy", "import certainly_not_installed\n")
-    with pytest.raises(PluginError, match="'needy', which needs 'certainly_not_installed'"):
+    with pytest.raises(SettingsError, match="'needy', which needs 'certainly_not_installed'"):
         import_plugins(["needy"])
 
 
 def test_a_module_that_fails_says_how(write_module):
     write_module("failing", "1 / 0\n")
-    with pytest.raises(PluginError, match="'failing', which fails on import: ZeroDivisionError: division by zero"):
+    with pytest.raises(SettingsError, match="'failing', which fails on import: ZeroDivisionError: division by zero"):
         import_plugins(["failing"])
 
 
@@ -63,7 +66,7 @@ def test_settings_name_the_key_and_the_file(write_module, tmp_path):
 
 
 @pytest.mark.parametrize("value", ["my_dataset", [1]])
-def test_what_is_no_list_of_modules_is_refused(value):
+def test_a_value_that_is_not_a_list_of_modules_is_refused(value):
     with pytest.raises(SettingsError, match=r"`lcat.plugins` must be a list"):
         check_settings({"lcat.plugins": value})
 
@@ -104,3 +107,11 @@ def test_a_plugin_brings_keys_a_layer_and_a_dataset_to_a_run(write_module, tmp_p
     (result,) = tmp_path.glob("results/run/runs/*/result.json")
     assert '"nodes": 30' in result.read_text(encoding="utf-8")
     assert "mine.nodes" not in default_settings()
+
+
+def test_a_layer_of_a_plugin_is_not_ours_because_of_its_name(write_module, monkeypatch):
+    monkeypatch.setitem(layer_dict, "category_conv", torch.nn.Module)
+    monkeypatch.setitem(layer_dict, "lcatalogue", torch.nn.Module)
+    for name in ("category_conv", "lcatalogue"):
+        settings = {"gnn.layer_type": name, "gnn.dim_inner": 10, "lcat.heads": 4, "lcat.lambda1": 0.5}
+        assert check_settings(settings) == settings

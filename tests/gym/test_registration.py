@@ -1,4 +1,4 @@
-"""Importing the plugin twice, or beside another one, is no mistake."""
+"""Importing the plugin twice, or beside another one, works."""
 
 import importlib
 
@@ -47,6 +47,6 @@ def test_a_taken_name_is_left_to_its_owner():
         pass
 
     registry = {"lcatconv": TheirLayer}
-    with pytest.warns(UserWarning, match="GraphGym already has 'lcatconv' from .*; graphgym_lcat leaves it as it is"):
+    with pytest.warns(UserWarning, match="GraphGym already has 'lcatconv' from .*; graphgym_lcat does not replace it"):
         register_once(registry, "lcatconv", layers.LCATConvLayer)
     assert registry["lcatconv"] is TheirLayer

@@ -4,13 +4,14 @@ from pathlib import Path
 import pytest
 
 from graphgym_lcat.gym.settings import (
-    SettingsError,
     apply_settings,
     check_settings,
     default_settings,
     parse_overrides,
     read_settings,
 )
+from lcat_core.errors import SettingsError
+from lcat_run import cli
 
 
 def write(tmp_path, text):
@@ -38,11 +39,17 @@ def test_file_becomes_flat_settings(tmp_path):
         ("gnn: {batchnorm: 1}", "`gnn.batchnorm` in .* must be true or false such as True, got 1"),
         ("gnn: 5", "`gnn` in .* is a group and must hold a mapping of keys to values, got 5"),
         ("optim:", "`optim` in .* is a group and must hold a mapping of keys to values, got None"),
-        ("optim: {base_lr: .nan}", "`optim.base_lr` in .* must be a number such as 0.01, got nan"),
+        (
+            "optim: {base_lr: .nan}",
+            "expected text, a number, true, false or null in .*some.yaml, optim, base_lr, got nan",
+        ),
         ("optim: {base_lr: [0.1]}", "`optim.base_lr` in .* must be a number such as 0.01, got .0.1."),
         ("dataset: {split: [0.7, a, 0.1]}", "`dataset.split` in .* must be a list such as .*, got .0.7, 'a', 0.1"),
-        ("dataset: {split: [.nan, 0.5, 0.5]}", "`dataset.split` in .* must be a list such as .*, got .nan"),
-        ("optim: &again {base_lr: *again}", "some.yaml has an alias to a mapping inside of that mapping"),
+        (
+            "dataset: {split: [.nan, 0.5, 0.5]}",
+            "expected text, a number, .* in .*some.yaml, dataset, split, got nan",
+        ),
+        ("optim: &again {base_lr: *again}", "some.yaml is not valid YAML: aliases expand it to more than"),
     ],
 )
 def test_bad_file(tmp_path, text, message):
@@ -66,7 +73,7 @@ def test_command_line_pairs():
         "lcat.lambda1": "learn",
         "dataset.split": [0.5, 0.2, 0.3],
     }
-    with pytest.raises(SettingsError, match="a last key without one: 'seed'"):
+    with pytest.raises(SettingsError, match="the last key has no value: 'seed'"):
         parse_overrides(["seed"])
 
 
@@ -102,8 +109,8 @@ def test_command_line_pairs():
         ({"accelerator": "gpu"}, "`accelerator` must be 'auto' or a device of torch .*got 'gpu'"),
         ({"csbm.mu_norm": math.inf}, "`csbm.mu_norm` must be a number such as 1.0, got inf"),
         ({"csbm.logit_gain": math.inf}, "`csbm.logit_gain` must be null or a positive number, got inf"),
-        ({"lcat.loop": "csbm", "csbm.model": "lcat"}, "exists only where `csbm.learned` is true"),
-        ({"dataset.split_mode": "file"}, "`dataset.split_file` must name one"),
+        ({"lcat.loop": "csbm", "csbm.model": "lcat"}, "which needs `csbm.learned: true`"),
+        ({"dataset.split_mode": "file"}, "`dataset.split_file` must name a file"),
         ({"dataset.split_mode": "randon"}, "unknown `dataset.split_mode`: 'randon'; did you mean 'random'"),
     ],
 )
@@ -135,3 +142,18 @@ def test_every_key_of_the_papers_configuration_has_a_comment():
     keys = [line for line in text.splitlines() if line.startswith("  ")]
     assert len(keys) > 20
     assert [line for line in keys if "#" not in line] == []
+
+
+def test_a_duplicate_key_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match=r"some.yaml is not valid YAML: the key 'base_lr' appears twice"):
+        read_settings(write(tmp_path, "optim:\n  base_lr: 0.1\n  base_lr: 0.2\n"))
+    with pytest.raises(SettingsError, match=r"'optim.base_lr' appears twice in .*some.yaml, once flat and once nested"):
+        read_settings(write(tmp_path, "optim: {base_lr: 0.1}\noptim.base_lr: 0.2\n"))
+    with pytest.raises(SettingsError, match="'seed' appears twice on the command line"):
+        parse_overrides(["seed", "1", "seed", "2"])
+
+
+def test_a_duplicate_key_ends_the_command_with_status_2(tmp_path, capsys):
+    path = write(tmp_path, "seed: 1\nseed: 2\n")
+    assert cli.main(["run", "--cfg", str(path)]) == 2
+    assert "the key 'seed' appears twice" in capsys.readouterr().err

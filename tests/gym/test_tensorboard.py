@@ -7,7 +7,8 @@ from tensorboardX.proto.event_pb2 import Event
 
 from graphgym_lcat.gym import tensorboard
 from graphgym_lcat.gym.runner import Run, execute
-from graphgym_lcat.gym.settings import SettingsError, check_settings
+from graphgym_lcat.gym.settings import check_settings
+from lcat_core.errors import SettingsError
 
 SETTINGS = {
     "dataset.format": "lcat",
@@ -49,9 +50,9 @@ def test_every_epoch_has_its_loss_its_metrics_and_its_lambdas(tmp_path):
     assert curves["accuracy/test"][result["best_epoch"]] == pytest.approx(result["test"]["accuracy"])
 
 
-def test_a_run_that_goes_on_leaves_no_epoch_twice(tmp_path):
-    def stop(training):
-        if training.epoch == 4:
+def test_a_resumed_run_records_no_epoch_twice(tmp_path):
+    def stop(loop):
+        if loop.epoch == 4:
             raise Stop
 
     settings = SETTINGS | {"lcat.checkpoint_seconds": 0.0}
@@ -59,8 +60,8 @@ def test_a_run_that_goes_on_leaves_no_epoch_twice(tmp_path):
     with pytest.raises(Stop):
         execute(run, stop)
     execute(run)
-    execute(Run(tmp_path / "whole", "lcat", settings, {}))
-    assert scalars(tmp_path / "broken/tensorboard") == scalars(tmp_path / "whole/tensorboard")
+    execute(Run(tmp_path / "complete", "lcat", settings, {}))
+    assert scalars(tmp_path / "broken/tensorboard") == scalars(tmp_path / "complete/tensorboard")
 
 
 def test_without_the_package_one_message_says_what_to_install(monkeypatch):

@@ -1,4 +1,4 @@
-"""`load_run`: what a run has learned, back in Python."""
+"""`load_run`: a trained network, back in Python."""
 
 import copy
 
@@ -7,8 +7,8 @@ import torch
 from torch_geometric.graphgym.config import cfg
 
 from graphgym_lcat.gym.runner import Run, execute
-from graphgym_lcat.gym.settings import SettingsError
 from graphgym_lcat.gym.trained import load_run
+from lcat_core.errors import ResultsError
 
 
 def test_the_network_scores_what_the_run_says(tmp_path, small):
@@ -31,10 +31,10 @@ def test_the_network_scores_what_the_run_says(tmp_path, small):
 def test_a_run_without_weights_says_how_to_get_them(tmp_path, small):
     run = Run(tmp_path / "run", "lcat", small, params={})
     execute(run)
-    with pytest.raises(SettingsError, match=r"has no model\.pt: run it again with `lcat\.save_model true`"):
+    with pytest.raises(ResultsError, match=r"has no model\.pt: repeat the run with `lcat\.save_model true`"):
         load_run(run.run_dir)
 
 
-def test_a_folder_that_is_no_finished_run_is_refused(tmp_path):
-    with pytest.raises(SettingsError, match="is no finished run"):
+def test_a_folder_that_is_not_a_finished_run_is_refused(tmp_path):
+    with pytest.raises(ResultsError, match="is not a finished run"):
         load_run(tmp_path)

@@ -1,4 +1,4 @@
-"""Random graphs and inputs for the four primitives, and how two paths are compared."""
+"""Random graphs and inputs for the operators, and how two backends are compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from graphgym_lcat.kernels import Graph
+from graphgym_lcat.kernels.backend import GATScore, GATv2Score
 
 HEADS = (1, 2, 3, 4, 5, 8, 9, 16)
 CHANNELS = (1, 7, 8, 16, 20, 32, 40)
@@ -46,10 +47,20 @@ class Case:
         return [t.to(dtype).requires_grad_() for t in tensors]
 
 
-def run(module, primitive: str, graph: Graph, inputs: list[Tensor]) -> tuple[Tensor, ...]:
+def compute(backend, primitive: str, graph: Graph, inputs: Sequence[Tensor], slope: float = 0.2) -> Tensor:
+    """The value of a primitive: an operator, with its score."""
+    if primitive == "attend_gat":
+        query, key, value = inputs
+        return backend.attend(graph, GATScore(query, key, slope), value)
+    if primitive == "attend_gatv2":
+        query, key, value, att = inputs
+        return backend.attend(graph, GATv2Score(query, key, att, slope), value)
+    return getattr(backend, primitive)(graph, *inputs)
+
+
+def run(backend, primitive: str, graph: Graph, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Value and gradients of a primitive."""
-    slope = (0.2,) if primitive.startswith("attend") else ()
-    out = getattr(module, primitive)(graph, *inputs, *slope)
+    out = compute(backend, primitive, graph, inputs)
     generator = torch.Generator().manual_seed(1)
     direction = torch.randn(out.shape, generator=generator).to(out.dtype)
     return out.detach(), *torch.autograd.grad(out, inputs, direction)

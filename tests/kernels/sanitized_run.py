@@ -8,7 +8,7 @@ import itertools
 import sys
 
 import torch
-from fused_cases import HEADS, PRIMITIVES, Case, run
+from fused_cases import HEADS, PRIMITIVES, Case, compute, run
 
 from graphgym_lcat.kernels import Graph, calls, fused, library
 from graphgym_lcat.kernels.pairs import attend_pairs
@@ -46,7 +46,7 @@ def main() -> None:
     for nodes, heads, channels in itertools.product((3, 9), HEADS, (7, 8, 40)):
         graph = Graph.from_edge_index(both_ways, nodes)
         _, features, value, att = Case(graph, heads, channels, seed=0).inputs("attend_gatv2", torch.float32)
-        fused.attend_gatv2(graph, features, features, value, att, 0.2).sum().backward()
+        compute(fused, "attend_gatv2", graph, [features, features, value, att]).sum().backward()
         count += 1
     for nodes, columns, dtype in itertools.product((1, 7, 8, 70), (1, 4, 8), library.NUMBERS):
         adjacency = torch.ones(nodes, nodes, dtype=torch.uint8)

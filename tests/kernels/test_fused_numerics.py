@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from fused_cases import PRIMITIVES, Case, assert_all_same, run
+from fused_cases import PRIMITIVES, Case, assert_all_same, compute, run
 
-from graphgym_lcat.kernels import Graph, fused, reference
+from graphgym_lcat.kernels import Graph, fused, torch_path
 
 ATTENTION = ("attend_gat", "attend_gatv2")
 
@@ -18,7 +18,7 @@ def graph():
 def compare(primitive, graph, inputs, tolerance):
     inputs = [t.detach().requires_grad_() for t in inputs]
     exact = [t.detach().double().requires_grad_() for t in inputs]
-    assert_all_same(run(fused, primitive, graph, inputs), run(reference, primitive, graph, exact), tolerance)
+    assert_all_same(run(fused, primitive, graph, inputs), run(torch_path, primitive, graph, exact), tolerance)
 
 
 @pytest.mark.parametrize("primitive", ATTENTION)
@@ -67,8 +67,7 @@ def test_what_is_not_finite_propagates_as_in_the_torch_path(primitive, argument,
     inputs = Case(graph, heads=2, channels=8, seed=0).inputs(primitive, torch.float32)
     with torch.no_grad():
         inputs[argument].view(-1)[0] = bad
-        slope = (0.2,) if primitive in ATTENTION else ()
-        outs = [getattr(path, primitive)(graph, *inputs, *slope) for path in (fused, reference)]
+        outs = [compute(path, primitive, graph, inputs) for path in (fused, torch_path)]
     assert bad == bad or outs[1].isnan().any()
     same_kind(*outs)
 
@@ -78,7 +77,7 @@ def test_a_nan_reaches_the_gradients_that_it_reaches_in_the_torch_path(primitive
     inputs = Case(graph, heads=2, channels=8, seed=0).inputs(primitive, torch.float32)
     with torch.no_grad():
         inputs[2][0, 0, 0] = float("nan")
-    (_, *grads), (_, *expected) = (run(path, primitive, graph, inputs) for path in (fused, reference))
+    (_, *grads), (_, *expected) = (run(path, primitive, graph, inputs) for path in (fused, torch_path))
     for actual, wanted in zip(grads, expected, strict=True):
         # Where a NaN is multiplied by zero or left out is a matter of the order of operations; none may get lost.
         assert (actual.isnan() >= wanted.isnan()).all()
@@ -87,9 +86,9 @@ def test_a_nan_reaches_the_gradients_that_it_reaches_in_the_torch_path(primitive
 
 def test_a_row_whose_scores_are_all_minus_infinity_sums_to_zero():
     graph = Graph.from_edge_index(torch.tensor([[1, 2], [0, 0]]), 3)
-    query, key, value = Case(graph, 1, 8, seed=0).inputs("attend_gat", torch.float32)
+    inputs = Case(graph, 1, 8, seed=0).inputs("attend_gat", torch.float32)
     with torch.no_grad():
-        query[0] = float("-inf")
-        outs = [path.attend_gat(graph, query, key, value, 0.2) for path in (fused, reference)]
+        inputs[0][0] = float("-inf")
+        outs = [compute(path, "attend_gat", graph, inputs) for path in (fused, torch_path)]
     assert torch.equal(outs[0][0], torch.zeros(1, 8))
     same_kind(*outs)

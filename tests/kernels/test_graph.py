@@ -14,30 +14,30 @@ EDGES = torch.tensor([[2, 0, 1, 1, 2, 0], [0, 1, 1, 0, 2, 2]])  # 1 → 1 and 2 
 
 def test_rows_hold_the_in_edges_of_each_destination():
     graph = Graph.from_edge_index(EDGES, 3)
-    assert graph.rowptr.tolist() == [0, 2, 3, 4]
-    assert graph.src.tolist() == [2, 1, 0, 0]
-    assert graph.edge_id.tolist() == [0, 3, 1, 5]
-    assert (graph.self_loops, graph.neighbors.tolist()) == (3, [2, 1, 1])
+    assert graph.sorted_edges.rowptr.tolist() == [0, 2, 3, 4]
+    assert graph.sorted_edges.src.tolist() == [2, 1, 0, 0]
+    assert graph.sorted_edges.edge_id.tolist() == [0, 3, 1, 5]
+    assert (graph.self_loops, graph.sorted_edges.neighbors.tolist()) == (3, [2, 1, 1])
 
 
 def test_columns_hold_the_out_edges_of_each_source():
     graph = Graph.from_edge_index(EDGES, 3)
-    assert graph.colptr.tolist() == [0, 2, 3, 4]
-    assert graph.dst_by_src.tolist() == [1, 2, 0, 0]
-    assert torch.equal(graph.dst[graph.slot_by_src], graph.dst_by_src)
+    assert graph.sorted_edges.colptr.tolist() == [0, 2, 3, 4]
+    assert graph.sorted_edges.dst_by_src.tolist() == [1, 2, 0, 0]
+    assert torch.equal(graph.sorted_edges.dst[graph.sorted_edges.slot_by_src], graph.sorted_edges.dst_by_src)
 
 
-def test_self_loops_are_kept_on_request_but_are_no_neighbours():
+def test_self_loops_are_kept_on_request_but_are_not_neighbours():
     graph = Graph.from_edge_index(EDGES, 3, add_self_loops=False)
     assert graph.num_edges == 6
-    assert graph.explicit_loops.tolist() == [0, 1, 1]
-    assert graph.neighbors.tolist() == [2, 1, 1]
+    assert graph.sorted_edges.explicit_loops.tolist() == [0, 1, 1]
+    assert graph.sorted_edges.neighbors.tolist() == [2, 1, 1]
 
 
 def test_two_sets_of_nodes_have_no_self_loops():
     graph = Graph.from_edge_index(EDGES, (3, 3), add_self_loops=False)
-    assert graph.explicit_loops is None
-    assert graph.neighbors.tolist() == [2, 2, 2]
+    assert graph.sorted_edges.explicit_loops is None
+    assert graph.sorted_edges.neighbors.tolist() == [2, 2, 2]
 
 
 def test_moving_a_graph_keeps_it():
@@ -67,7 +67,7 @@ def test_a_change_in_place_is_seen(edge_index):
     edge_index[0, 0] = 1
     after = find(edge_index)
     assert after is not before
-    assert after.src.tolist() == [1, 1, 0, 0]
+    assert after.sorted_edges.src.tolist() == [1, 1, 0, 0]
 
 
 def test_a_change_through_a_view_is_seen(edge_index):
@@ -133,7 +133,7 @@ def test_the_compact_layout_holds_the_edges_by_both_ends():
 def test_a_graph_whose_edges_were_changed_is_not_sorted(edge_index):
     graph = Graph.from_edge_index(edge_index, 3)
     edge_index[0, 0] = 1
-    with pytest.raises(RuntimeError, match="was changed after this Graph had been made"):
+    with pytest.raises(RuntimeError, match="was changed after this Graph was created"):
         _ = graph.compact
 
 
@@ -152,6 +152,6 @@ def test_a_layout_made_in_inference_mode_serves_training(edge_index):
     weight = torch.ones(3, requires_grad=True)
     graph = Graph.from_edge_index(edge_index, 3)
     with torch.inference_mode():
-        assert graph.src.tolist() == [2, 1, 0, 0]
-    weight.index_select(0, graph.src).sum().backward()
+        assert graph.sorted_edges.src.tolist() == [2, 1, 0, 0]
+    weight.index_select(0, graph.sorted_edges.src).sum().backward()
     assert weight.grad.tolist() == [2, 1, 1]

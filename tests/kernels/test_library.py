@@ -1,4 +1,4 @@
-"""Finding, choosing and building the C library."""
+"""Finding and building the C library."""
 
 import os
 import re
@@ -11,33 +11,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphgym_lcat.kernels import dispatch, fused, library, reference
+from graphgym_lcat.kernels import dispatch, fused, library, torch_path
+from graphgym_lcat.kernels.backend import Request
 from graphgym_lcat.nn import LCATConv
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_auto_takes_the_fused_kernels_for_float_and_double():
-    for dtype in (torch.float32, torch.float64):
-        assert dispatch.kernels_for("auto", torch.zeros(1, dtype=dtype)) is fused
-
-
-def test_auto_takes_the_torch_path_for_other_numbers():
-    assert dispatch.kernels_for("auto", torch.zeros(1, dtype=torch.bfloat16)) is reference
-
-
-def test_fused_by_name_refuses_what_it_cannot_compute():
-    with pytest.raises(RuntimeError, match=r"backend='fused' .* float32 or float64, the data is torch.float16"):
-        dispatch.kernels_for("fused", torch.zeros(1, dtype=torch.float16))
-
-
-def test_the_environment_variable_chooses_for_auto(monkeypatch):
-    monkeypatch.setenv(dispatch.ENVIRONMENT_VARIABLE, "torch")
-    assert dispatch.kernels_for("auto", torch.zeros(1)) is reference
-    assert dispatch.kernels_for("fused", torch.zeros(1)) is fused
-    monkeypatch.setenv(dispatch.ENVIRONMENT_VARIABLE, "fast")
-    with pytest.raises(ValueError, match="LCAT_BACKEND must be one of auto, torch, fused, got 'fast'"):
-        dispatch.kernels_for("auto", torch.zeros(1))
 
 
 def test_without_the_library_the_torch_path_serves(monkeypatch, tmp_path):
@@ -45,9 +23,11 @@ def test_without_the_library_the_torch_path_serves(monkeypatch, tmp_path):
     reason = library.load.__wrapped__()
     assert "was not built" in reason
     monkeypatch.setattr(fused, "UNAVAILABLE", reason)
-    assert dispatch.kernels_for("auto", torch.zeros(1)) is reference
+    request = Request("neighbor_mean", "cpu", (torch.float32,), (3, 3))
+    assert dispatch.choose("auto", request) is torch_path
+    assert dispatch.describe_backend() == f"torch path ({reason})"
     with pytest.raises(RuntimeError, match="was not built"):
-        dispatch.kernels_for("fused", torch.zeros(1))
+        dispatch.choose("fused", request)
 
 
 def test_a_damaged_library_is_reported(monkeypatch, tmp_path):
@@ -119,9 +99,9 @@ def stale(monkeypatch):
     monkeypatch.setattr(library, "load", library.load.__wrapped__)
 
 
-def test_a_stale_library_is_a_mistake_with_the_command_that_builds_it_again(stale):
+def test_a_stale_library_is_reported_with_the_command_that_rebuilds_it(stale):
     expected = r"slower torch path: _fused.so was built from other sources; .*pip install --no-deps -e \."
-    assert re.search(expected, library.mistake())
+    assert re.search(expected, library.why_unused())
 
 
 def test_a_stale_library_is_warned_of_once_on_import(stale):
@@ -131,11 +111,11 @@ def test_a_stale_library_is_warned_of_once_on_import(stale):
 
 
 @pytest.mark.parametrize("meant", ["never built", "torch path asked for", "all is well"])
-def test_what_is_meant_is_no_mistake(meant, monkeypatch, tmp_path, request):
+def test_a_library_that_is_not_used_on_purpose_is_not_reported(meant, monkeypatch, tmp_path, request):
     if meant != "all is well":
         request.getfixturevalue("stale")
     if meant == "never built":
         monkeypatch.setattr(library, "PATH", tmp_path / "_fused.so")
     if meant == "torch path asked for":
         monkeypatch.setenv(dispatch.ENVIRONMENT_VARIABLE, "torch")
-    assert library.mistake() is None
+    assert library.why_unused() is None

@@ -242,7 +242,7 @@ def test_sparse_input_equals_edge_index(x, x_0, edges):
         (lambda e: pna(e, heads=4), "`heads` must divide the 6 channels of a message, got 4"),
         (lambda e: pna(e, towers=2), "`score_weights='shared'` needs one tower, got 2"),
         (lambda e: gcn2(heads=4), "`heads` must divide the 6 channels of a message, got 4"),
-        (lambda e: LCATGCN2Conv(C, 0.1, theta=0.5), "`theta` and `layer` come together"),
+        (lambda e: LCATGCN2Conv(C, 0.1, theta=0.5), "`theta` and `layer` must be given together"),
         (lambda e: gin(heads=4), "`heads` must divide the 6 channels of a message, got 4"),
         (lambda e: LCATGINConv(torch.nn.ReLU()), "`in_channels` must be given"),
         (lambda e: gin(score="gta"), "did you mean 'gat'"),
@@ -270,7 +270,7 @@ def test_bad_arguments(build, message, edges):
         (lambda x, e: pna(e, edge_dim=3)(x, e), "`edge_dim` is 3, so `edge_attr` must be given, got None"),
         (
             lambda x, e: gcn2()(x, x, e, x[:, :1]),
-            r"`edge_weight` must have shape \[\d+\], a number an edge, got \[12, 1\]",
+            r"`edge_weight` must have shape \[\d+\], one number per edge, got \[12, 1\]",
         ),
         (
             lambda x, e: AttentionAdjacency(C).double()(x, e, e[:1].t()),

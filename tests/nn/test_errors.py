@@ -32,7 +32,7 @@ CONSTRUCTOR = [
     (
         ValueError,
         {"score": len, "edge_dim": 2},
-        "`edge_dim` needs `score` to be 'gat' or 'gatv2', got the function len",
+        "`edge_dim` needs a score that takes edge features, got len",
     ),
 ]
 
@@ -93,7 +93,7 @@ def test_edge_attr_of_wrong_size(x, edge_index):
     conv = LCATConv(5, 3, edge_dim=4).double()
     with pytest.raises(ValueError, match="`edge_attr` must have edge_dim=4 columns, got 3"):
         conv(x, edge_index, torch.randn(40, 3))
-    with pytest.raises(ValueError, match="`edge_attr` must have a row for each of the 40 edges, got 39"):
+    with pytest.raises(ValueError, match="`edge_attr` must have one row for each of the 40 edges, got 39"):
         conv(x, edge_index, torch.randn(39, 4))
 
 
@@ -121,7 +121,7 @@ def test_x_that_is_neither_features_nor_a_pair(features, kind, edge_index):
 
 def test_edge_attr_of_a_prebuilt_graph(x, edge_index):
     conv = LCATConv(5, 3, edge_dim=4).double()
-    with pytest.raises(ValueError, match="`edge_attr` must have a row for each of the 40 edges, got 41"):
+    with pytest.raises(ValueError, match="`edge_attr` must have one row for each of the 40 edges, got 41"):
         conv(x, Graph.from_edge_index(edge_index, 12), torch.randn(41, 4).double())
 
 
@@ -130,7 +130,8 @@ def test_edge_attr_of_three_dimensions(x, edge_index):
         LCATConv(5, 3, edge_dim=4).double()(x, edge_index, torch.randn(40, 1, 4))
 
 
-def test_sparse_layout_that_is_no_list_of_edges(x):
+@pytest.mark.filterwarnings("ignore:Sparse BSR tensor support is in beta state:UserWarning")
+def test_sparse_layout_that_is_not_a_list_of_edges(x):
     with pytest.raises(TypeError, match=r"`edge_index` must be a tensor .* got torch.sparse_bsr"):
         LCATConv(5, 3).double()(x, torch.eye(12).to_sparse_bsr((2, 2)))
 
@@ -138,7 +139,7 @@ def test_sparse_layout_that_is_no_list_of_edges(x):
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning", "ignore::torch.jit.TracerWarning")
 def test_torch_jit_trace_is_refused(x, edge_index):
     conv = LCATConv(5, 3).double()
-    with torch.no_grad(), pytest.raises(RuntimeError, match=r"torch\.jit\.trace cannot record"):
+    with torch.no_grad(), pytest.raises(RuntimeError, match=r"do not support torch\.jit\.trace"):
         torch.jit.trace(conv, (x, edge_index))
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import HeteroData
 from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
-from torch_geometric.nn import GCN2Conv, HeteroConv, to_hetero
+from torch_geometric.nn import GCN2Conv, HeteroConv, MessagePassing, to_hetero
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 from graphgym_lcat.nn import CATConv, LCATConv, LCATGCN2Conv, LCATGINConv, LCATPNAConv
@@ -146,3 +146,28 @@ def test_basic_gnn_model(graph):
     model = LCAT(CHANNELS, 16, num_layers=3, out_channels=3, dropout=0.1, jk="cat", norm="batch_norm", score="gatv2")
     assert model(*graph).shape == (NODES, 3)
     assert [conv.lambdas() for conv in model.convs] == [pytest.approx((0.5, 0.5), abs=1e-6)] * 3
+
+
+def test_explainers_of_a_subclass_run_the_subclass(graph):
+    """PyG keeps, for explainers, the ``propagate`` that a class had before it was compiled."""
+    LCATConv(CHANNELS, 4)
+
+    class Doubled(LCATConv):
+        def message(self, x_j, alpha, index):
+            return 2 * super().message(x_j, alpha)
+
+    conv = Doubled(CHANNELS, 4)
+    assert Doubled._orig_propagate is MessagePassing.propagate
+    conv.register_message_forward_hook(lambda module, arguments, out: None)
+    plain = LCATConv(CHANNELS, 4)
+    plain.load_state_dict(conv.state_dict())
+    torch.testing.assert_close(conv(*graph), 2 * plain(*graph))
+
+
+def test_a_subclass_may_have_its_own_propagate(graph):
+    class Silent(LCATConv):
+        def propagate(self, edge_index, x, alpha, size):
+            return torch.zeros(NODES, self.heads, self.out_channels)
+
+    out, _ = Silent(CHANNELS, 4)(*graph, return_attention_weights=True)
+    assert out.abs().max() == 0

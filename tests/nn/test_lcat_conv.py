@@ -301,3 +301,16 @@ def test_lambdas_of_a_diverged_layer_can_still_be_read(x):
     expected = [value.item() for value in conv.interpolation()]
     assert conv.lambdas() == pytest.approx(expected, nan_ok=True, abs=1e-6)
     assert "(learned)" in repr(conv)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_the_size_of_edge_features_comes_from_the_first_input(score, x, edge_index):
+    edge_attr = torch.randn(edge_index.size(1), 4, dtype=torch.double)
+    torch.manual_seed(0)
+    lazy = LCATConv(5, 3, score=score, edge_dim=-1).double()
+    out = lazy(x, edge_index, edge_attr)
+    assert lazy.lin_edge.weight.shape == (3, 4)
+    assert 0 < lazy.lin_edge.weight.abs().max() <= (6 / 7) ** 0.5
+    fixed = LCATConv(5, 3, score=score, edge_dim=4).double()
+    fixed.load_state_dict(lazy.state_dict())
+    torch.testing.assert_close(out, fixed(x, edge_index, edge_attr))

@@ -1,10 +1,13 @@
 """The corners of the λ square are layers that PyG already has."""
 
+import dataclasses
+
 import pytest
 import torch
 from torch_geometric.nn import GATConv, GATv2Conv, SAGEConv
 
 from graphgym_lcat.nn import CATConv, LCATConv
+from graphgym_lcat.nn.scores import SCORES
 
 
 def input_gradient(out, x):
@@ -61,14 +64,13 @@ def test_lambda1_0_is_a_sage_mean_with_one_weight_over_the_closed_neighbourhood(
 
 
 def test_lambda1_0_computes_no_score(x, edge_index, monkeypatch):
-    conv = LCATConv(5, 3, heads=2, lambda1=0).double()
-
     def unexpected(*args):
         raise AssertionError("a score was computed")
 
-    monkeypatch.setattr(conv, "_gat_inputs", unexpected)
-    monkeypatch.setattr(conv, "_convolved_features", unexpected)
-    conv(x, edge_index)
+    monkeypatch.setitem(SCORES, "gat", dataclasses.replace(SCORES["gat"], prepare=unexpected))
+    LCATConv(5, 3, heads=2, lambda1=0).double()(x, edge_index)
+    with pytest.raises(AssertionError, match="a score was computed"):
+        LCATConv(5, 3, heads=2, lambda1=1).double()(x, edge_index)
 
 
 @pytest.mark.parametrize("score", ["gat", "gatv2"])

@@ -13,13 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from lcat_core.errors import SweepFailed, UserError
+from lcat_core.models import MODELS
 from lcat_run import cli
-from lcat_run.errors import UserError
 from lcat_run.lookup import find_yaml
-from lcat_run.models import BASELINES, MODELS, model_name
 from lcat_run.terminal import _spell_character, can_show_bar
-
-DEFAULTS = {"lcat.score": "gat", "lcat.lambda1": None, "lcat.lambda2": None}
 
 
 def lcat(*words, **kwargs):
@@ -36,24 +34,10 @@ def test_every_command_has_help_with_an_example(command, capsys):
     assert f"lcat {command}" in capsys.readouterr().out.split("examples:")[1]
 
 
-def test_a_sweep_without_a_grid_is_told_only_that(capsys):
+def test_a_sweep_without_a_grid_reports_only_that(capsys):
     with pytest.raises(SystemExit):
         cli.main(["sweep", "--dry-run"])
     assert capsys.readouterr().err.endswith("the following arguments are required: GRID\n")
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_every_model_is_recognised_by_its_settings(model):
-    assert model_name({**DEFAULTS, **MODELS[model]}) == model
-
-
-def test_other_settings_are_named_by_their_layer():
-    assert model_name({**DEFAULTS, "gnn.layer_type": "lcatconv", "lcat.lambda1": 0.3}) == "lcatconv"
-    assert model_name({**DEFAULTS, "gnn.layer_type": "gatconv"}) == "gatconv"
-
-
-def test_baselines_are_models():
-    assert set(BASELINES) | set(BASELINES.values()) <= set(MODELS)
 
 
 def test_layers_lists_every_model(capsys):
@@ -131,7 +115,7 @@ def test_the_number_of_threads_is_the_options_or_the_settings(tmp_path, monkeypa
         torch.set_num_threads(before)
 
 
-def test_a_damaged_checkpoint_is_told(tmp_path, monkeypatch, capsys):
+def test_a_damaged_checkpoint_is_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL]) == 0
     (result,) = tmp_path.glob("results/real/runs/*/result.json")
@@ -147,18 +131,18 @@ def test_a_failure_inside_a_run_is_one_line_and_status_1(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL, "dataset.node_encoder", "true"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("/failed.json has the rest")
-    assert Path(line.split()[-4]).is_file()
+    assert "See the traceback in " in line
+    assert Path(line.split()[-1]).is_file()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
 def test_a_signal_before_the_first_epoch_ends_with_the_same_status(tmp_path, monkeypatch, capsys, number):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("graphgym_lcat.gym.runner.prepare", lambda settings: os.kill(os.getpid(), number))
+    monkeypatch.setattr("graphgym_lcat.gym.build.build_loop", lambda settings: os.kill(os.getpid(), number))
     with pytest.raises(SystemExit) as stop:
         cli.main(["run", "--cfg", "real", *SMALL])
     assert stop.value.code == 75
-    assert capsys.readouterr().err == "stopped; the same command goes on\n"
+    assert capsys.readouterr().err == "stopped; rerun the same command to resume\n"
     assert signal.getsignal(number) == signal.SIG_DFL
 
 
@@ -180,7 +164,7 @@ def test_a_terminated_run_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGTERM)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 75, error
-    assert "paused; the same command goes on from the checkpoint" in error
+    assert "paused; rerun the same command to resume from the checkpoint" in error
     assert list(tmp_path.glob("results/real/runs/*/checkpoint.pt"))
 
 
@@ -216,6 +200,53 @@ def test_every_symbol_that_our_code_prints_has_a_spelling():
     assert {c for c in code if not c.isascii() and _spell_character(c) == "?"} == set()
 
 
+@pytest.mark.parametrize("command", ["table", "compare", "trend", "report"])
+def test_results_are_found_by_name_in_another_results_directory(command, tmp_path, monkeypatch, capsys):
+    (tmp_path / "elsewhere" / "mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([command, "mine", "--results", "elsewhere"]) == 2
+    assert f"lcat {command}: no runs in elsewhere/mine: expected" in capsys.readouterr().err
+    assert cli.main([command, "mina", "--results", "elsewhere"]) == 2
+    expected = "'mina' is neither a directory nor a sweep under elsewhere (there are mine); did you mean 'mine'?"
+    assert capsys.readouterr().err == f"lcat {command}: {expected}\n"
+
+
+@pytest.mark.parametrize("command", ["status", "logs", "cancel"])
+def test_a_directory_without_runs_is_not_a_sweep(command, tmp_path, monkeypatch, capsys):
+    (tmp_path / "results" / "mine").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([command, "mine"]) == 2
+    assert "'mine' is neither" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (SweepFailed("the disk is full"), 1, "lcat layers: the disk is full\n"),
+        (UserError("no such layer"), 2, "lcat layers: no such layer\n"),
+        (FileNotFoundError(2, "No such file", "x.yaml"), 2, "lcat layers: x.yaml: No such file\n"),
+        (ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib.figure"), 2, None),
+    ],
+)
+def test_errors_are_reported_in_one_place(error, status, message, monkeypatch, capsys):
+    def fail(args):
+        raise error
+
+    monkeypatch.setattr("lcat_run.commands.layers.execute", fail)
+    assert cli.main(["layers"]) == status
+    expected = "lcat layers: matplotlib is not installed; the analysis needs: pip install 'graphgym-lcat[analysis]'\n"
+    assert capsys.readouterr().err == (message or expected)
+
+
+def test_a_module_of_somebody_else_that_is_missing_is_a_bug(monkeypatch):
+    def fail(args):
+        raise ModuleNotFoundError("No module named 'theirs'", name="theirs")
+
+    monkeypatch.setattr("lcat_run.commands.layers.execute", fail)
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["layers"])
+
+
 def test_the_version_is_that_of_the_package(capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(["--version"])
@@ -225,4 +256,4 @@ def test_the_version_is_that_of_the_package(capsys):
 
 def test_no_command_is_a_mistake_that_the_help_answers(capsys):
     assert cli.main([]) == 2
-    assert "make every run of a grid" in " ".join(capsys.readouterr().err.split())
+    assert "execute every run of a grid" in " ".join(capsys.readouterr().err.split())

@@ -8,15 +8,17 @@ import time
 
 from sweep_sandbox import Sandbox
 
+from lcat_run.engines.slurm_queue import slurm_folder
+
 
 class ClusterSandbox(Sandbox):
     """A working directory on a machine with SLURM."""
 
-    def submit(self, *arguments: str) -> str:
-        """`lcat sweep grid.yaml --engine slurm …` as a process of its own; what it said."""
+    def submit(self, *arguments: str, status: int = 0) -> str:
+        """Execute `lcat sweep grid.yaml --engine slurm …` as its own process; return what it printed."""
         launcher = self.launch("--engine", "slurm", *arguments)
         said, _ = launcher.communicate(timeout=60)
-        assert launcher.returncode == 0, said
+        assert launcher.returncode == status, said
         return said
 
     def status(self) -> str:
@@ -36,7 +38,9 @@ class ClusterSandbox(Sandbox):
         self.wait_for(lambda: not queue())
 
     def logs(self) -> str:
-        return "\n".join(path.read_text()[-2000:] for path in sorted((self.folder.slurm / "jobs").glob("*_log.*")))
+        return "\n".join(
+            path.read_text()[-2000:] for path in sorted((slurm_folder(self.folder) / "jobs").glob("*_log.*"))
+        )
 
     def started(self) -> int:
         return len(list(self.folder.runs.glob("*/checkpoint.pt")))

@@ -1,4 +1,4 @@
-"""A real SLURM for the tests that ask for it, on this machine, or a plain message why there is none."""
+"""A real SLURM on this machine for the tests that ask for it, or a message that says why there is none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 def cluster():
     with tempfile.TemporaryDirectory(prefix="lcat-slurm-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        folder.chmod(0o755)  # munged wants every folder above its socket to be open
+        folder.chmod(0o755)  # munged requires every folder above its socket to be readable
         port = 20000 + random.Random(os.getpid()).randrange(500) * 20
         started = subprocess.run(
             ["bash", str(HERE / "start.sh"), str(folder), str(port)], capture_output=True, text=True, check=False

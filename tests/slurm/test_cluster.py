@@ -1,4 +1,4 @@
-"""The SLURM engine on a real SLURM, with the fake worker: what a cluster does to jobs, done to ours."""
+"""The SLURM engine on a real SLURM with the fake worker: everything that a cluster does to jobs."""
 
 import json
 import os
@@ -8,12 +8,14 @@ import subprocess
 import pytest
 from cluster_sandbox import queue
 
+from lcat_run.engines.slurm_queue import slurm_folder
+
 pytestmark = pytest.mark.slow
 
-LONG = ("optim.max_epoch", "200")  # two seconds a run
+LONG = ("optim.max_epoch", "200")  # two seconds per run
 
 
-def test_an_array_makes_every_run_and_a_second_submission_submits_nothing(sandbox):
+def test_an_array_executes_every_run_and_a_second_submission_submits_nothing(sandbox):
     sandbox.write_grid("{name: small, models: {a: {lcat.heads: 2}, b: {gnn.act: fail}}, seeds: 8}")
     said = sandbox.submit("--runs-per-task", "4")
     assert "16 runs submitted as job" in said
@@ -21,13 +23,13 @@ def test_an_array_makes_every_run_and_a_second_submission_submits_nothing(sandbo
     sandbox.wait_until_idle()
     assert "8 done, 8 failed" in sandbox.status()
     assert "8 × ValueError: asked to fail" in sandbox.status()
-    assert "0 runs submitted; 8 done" in sandbox.submit()
+    assert "nothing to do: 8 done, 8 failed" in sandbox.submit(status=1)
     assert set(sandbox.completions().values()) == {1}
 
 
 def test_while_jobs_wait_or_run_nothing_is_submitted_twice(sandbox):
     sandbox.submit(*LONG, "--runs-per-task", "2", "--array-parallelism", "1")
-    assert "0 runs submitted; 0 done, 8 waiting or running" in sandbox.submit(*LONG)
+    assert "nothing to do: 0 done, 8 waiting or running" in sandbox.submit(*LONG)
 
 
 def test_arrays_are_cut_to_what_the_cluster_allows(sandbox):
@@ -45,7 +47,7 @@ def test_a_worker_killed_by_a_signal_is_replaced_within_its_task(sandbox):
     assert set(sandbox.completions().values()) == {1}
 
 
-def test_cancelled_runs_keep_their_checkpoints_and_go_on_when_submitted_again(sandbox):
+def test_cancelled_runs_keep_their_checkpoints_and_resume_when_submitted_again(sandbox):
     sandbox.submit(*LONG, "--runs-per-task", "1")
     sandbox.wait_for(lambda: sandbox.started() >= 4)
     subprocess.run(["scancel", "--me"], check=True)
@@ -58,7 +60,7 @@ def test_cancelled_runs_keep_their_checkpoints_and_go_on_when_submitted_again(sa
     assert not any(path.read_text().splitlines()[1].startswith("started at epoch 0 ") for path in resumed)
 
 
-def test_a_task_that_is_killed_whole_is_seen_and_submitted_again(sandbox):
+def test_a_task_that_is_killed_completely_is_noticed_and_submitted_again(sandbox):
     sandbox.write_grid("{name: small, models: [gcn], seeds: 1}")
     sandbox.submit(*LONG)
     sandbox.wait_for(lambda: sandbox.started() == 1)
@@ -67,13 +69,13 @@ def test_a_task_that_is_killed_whole_is_seen_and_submitted_again(sandbox):
     os.kill(owner, signal.SIGKILL)
     sandbox.wait_until_idle()
     assert "1 killed" in sandbox.status()
-    assert "1 runs submitted" in sandbox.submit(*LONG)
+    assert "1 run submitted" in sandbox.submit(*LONG)
     sandbox.wait_until_done(1)
     assert set(sandbox.completions().values()) == {1}
 
 
 @pytest.mark.campaign
-def test_preempted_runs_go_on_from_their_checkpoints_by_themselves(sandbox):
+def test_preempted_runs_resume_from_their_checkpoints_automatically(sandbox):
     sandbox.write_grid("{name: small, models: [gcn, lcat], seeds: 2}")
     sandbox.submit("optim.max_epoch", "800", "--runs-per-task", "1", "--partition", "main")
     sandbox.wait_for(lambda: sandbox.started() == 4)
@@ -99,7 +101,7 @@ def test_a_dry_run_shows_the_script_and_what_sbatch_thinks_of_it(sandbox):
     assert not sandbox.folder.path.exists()
 
 
-def test_a_submission_that_sbatch_refuses_is_told(sandbox):
+def test_a_submission_that_sbatch_refuses_is_reported(sandbox):
     launcher = sandbox.launch("--engine", "slurm", "--partition", "nowhere")
     said, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 2
@@ -110,7 +112,7 @@ def test_a_submission_that_sbatch_refuses_is_told(sandbox):
 @pytest.mark.campaign
 def test_a_launcher_that_dies_after_sbatch_leaves_nothing_behind(sandbox):
     sandbox.submit(*LONG, "--runs-per-task", "1")
-    (record,) = sandbox.folder.slurm.glob("submission-*.json")
+    (record,) = slurm_folder(sandbox.folder).glob("submission-*.json")
     content = json.loads(record.read_text())
     record.write_text(json.dumps({**content, "job": None}))
     said = sandbox.submit(*LONG, "--runs-per-task", "1")
@@ -121,7 +123,7 @@ def test_a_launcher_that_dies_after_sbatch_leaves_nothing_behind(sandbox):
 
 
 @pytest.mark.campaign
-def test_runs_longer_than_the_time_limit_go_on_from_their_checkpoints(sandbox):
+def test_runs_longer_than_the_time_limit_resume_from_their_checkpoints(sandbox):
     sandbox.write_grid("{name: small, models: [gcn], seeds: 2}")
     sandbox.submit("optim.max_epoch", "9000", "--runs-per-task", "2", "--time", "1", "--cpus", "2")
     sandbox.wait_until_done(2, seconds=400)

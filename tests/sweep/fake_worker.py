@@ -1,11 +1,12 @@
-"""Speaks the protocol of a worker without torch, so that the sweep's own behaviour can be tested in milliseconds.
+"""Speaks the protocol of a worker without torch, so that sweeps can be tested in milliseconds.
 
 A run sleeps ``optim.max_epoch`` × 10 ms, writes a checkpoint after every step, and misbehaves as ``gnn.act`` says:
-``fail``, ``crash`` (SIGKILL, always), ``crash_once``, ``hang`` (ignores SIGTERM) or ``no_space``.
+``fail``, ``crash`` (SIGKILL, always), ``crash_once``, ``hang`` (ignores SIGTERM), ``no_space`` or ``talk`` (prints its id).
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -39,6 +40,8 @@ paused = []
 
 def describe(request):
     base = {}
+    if "print" in request:
+        print(request["print"], file=sys.stderr, flush=True)
     if request["base"]:
         for line in Path(request["base"]).read_text().splitlines():
             key, _, value = line.partition(": ")
@@ -65,7 +68,7 @@ def prepare(request):
 def run(request, send):
     run_dir = Path(request["run_dir"])
     settings = {**DEFAULTS, **request["settings"]}
-    if (run_dir / "result.json").exists() and is_whole(run_dir / "result.json"):
+    if (run_dir / "result.json").exists() and is_complete(run_dir / "result.json"):
         return {"ok": True, "status": "done"}
     checkpoint = run_dir / "checkpoint.pt"
     epoch = int(checkpoint.read_text()) if checkpoint.exists() else 0
@@ -79,27 +82,37 @@ def run(request, send):
         if paused:
             send({"ok": False, "status": "paused"})
             sys.exit(75)
-    result = {
-        "schema": 1,
-        "run_id": run_dir.name,
-        "model": request["model"],
-        "seed": settings["seed"],
-        "params": request["params"],
-        "test": {"accuracy": sum(map(ord, run_dir.name)) % 1000 / 1000},
-        "timing": {"seconds": 0.01 * epoch, "threads": request["threads"]},
-    }
+    document = result(request["model"], run_dir.name, settings["seed"], 0.01 * epoch)
+    document["params"] = request["params"]
+    document["timing"]["threads"] = request["threads"]
     with open(run_dir / "completions", "a") as completions:
         completions.write("done\n")
-    write(run_dir / "result.json", json.dumps(result))
+    write(run_dir / "result.json", json.dumps(document))
     return {"ok": True, "status": "done"}
+
+
+def result(model, run_id, seed, seconds):
+    """The smallest result of schema 1."""
+    return {
+        "schema": 1,
+        "run_id": run_id,
+        "model": model,
+        "dataset": {"name": "Cora"},
+        "seed": seed,
+        "params": {},
+        "test": {"accuracy": sum(map(ord, run_id)) % 1000 / 1000},
+        "timing": {"seconds": seconds},
+    }
 
 
 def misbehave(how, run_dir):
     if how == "fail":
         write(run_dir / "failed.json", json.dumps({"error": "ValueError: asked to fail", "traceback": "Traceback…"}))
         raise ValueError("asked to fail")
+    if how == "talk":
+        print(f"talking: {run_dir.name}", file=sys.stderr, flush=True)
     if how == "no_space":
-        raise OSError("[Errno 28] No space left on device: 'log.txt'")
+        raise OSError(errno.ENOSPC, "No space left on device", "log.txt")
     if how == "crash" or (how == "crash_once" and not (run_dir / "crashed").exists()):
         (run_dir / "crashed").touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -114,7 +127,7 @@ def write(path, text):
     os.replace(partial, path)
 
 
-def is_whole(path):
+def is_complete(path):
     try:
         json.loads(path.read_text())
     except ValueError:
@@ -137,7 +150,10 @@ def main():
         try:
             send(operations[request["op"]](request))
         except (ValueError, OSError) as error:
-            send({"ok": False, "status": "failed", "error": f"{type(error).__name__}: {error}"})
+            answer = {"ok": False, "status": "failed", "error": f"{type(error).__name__}: {error}"}
+            if getattr(error, "errno", None) == errno.ENOSPC:
+                answer |= {"status": "killed", "cause": "disk full"}
+            send(answer)
 
 
 if __name__ == "__main__":

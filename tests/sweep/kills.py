@@ -1,11 +1,11 @@
-"""Kills workers and launchers of a sweep at random moments."""
+"""Kill workers and launchers of a sweep at random moments."""
 
 import json
 import signal
 import subprocess
 import time
 
-from lcat_run.sweep.process import Process
+from lcat_core.process import Process
 
 
 def worker_of(claim) -> Process | None:
@@ -17,7 +17,7 @@ def worker_of(claim) -> Process | None:
 
 
 def kill_something(sandbox, rng, launcher) -> str:
-    """SIGKILL, in the middle of a run, to its worker or (one time in five) to the launcher."""
+    """Send SIGKILL, in the middle of a run, to its worker or (one time in five) to the launcher; return which."""
     workers = [worker_of(path) for path in sandbox.folder.runs.glob("*/claim.json")]
     alive = [worker for worker in workers if worker is not None and worker.is_alive()]
     if not alive:
@@ -30,7 +30,7 @@ def kill_something(sandbox, rng, launcher) -> str:
 
 
 def sweep_under_fire(sandbox, kills, arguments, rng):
-    """Runs the sweep, killing ``kills`` times, until it is through; how often what was killed."""
+    """Rerun the sweep until it is complete, killing ``kills`` times; return how often what was killed."""
     done = {"worker": 0, "launcher": 0}
     deadline = time.monotonic() + 1200
     while True:

@@ -1,4 +1,4 @@
-"""A sweep of milliseconds: the real launcher with the fake worker."""
+"""A sweep that takes milliseconds: the real launcher with the fake worker."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Sandbox:
         (self.path / "grid.yaml").write_text(textwrap.dedent(text))
 
     def sweep(self, *arguments: str) -> int:
-        """`lcat sweep grid.yaml …` in this process."""
+        """Execute `lcat sweep grid.yaml …` in this process."""
         return cli.main(["sweep", "grid.yaml", *arguments])
 
     def launch(self, *arguments: str) -> subprocess.Popen:
-        """`lcat sweep grid.yaml …` as a process of its own."""
+        """Start `lcat sweep grid.yaml …` as its own process."""
         command = [sys.executable, "-m", "lcat_run.cli", "sweep", "grid.yaml", *arguments]
         return subprocess.Popen(
             command,
@@ -48,7 +48,7 @@ class Sandbox:
             stderr=subprocess.STDOUT,
             text=True,
             env=dict(os.environ),
-            preexec_fn=_heed_signals,
+            preexec_fn=_reset_signals,
         )
 
     def launch_and_wait(self, *arguments: str) -> int:
@@ -63,14 +63,14 @@ class Sandbox:
         }
 
     def completions(self) -> dict[str, int]:
-        """How many times each run was brought to its end."""
+        """Return how often each run was completed."""
         return {
             path.parent.name: len(path.read_text().splitlines())
             for path in sorted(self.folder.runs.glob("*/completions"))
         }
 
 
-def _heed_signals() -> None:
-    """Tests that run in the background, or under nohup, pass on that these signals are ignored."""
+def _reset_signals() -> None:
+    """React to these signals; tests that run in the background, or under nohup, inherit that they are ignored."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

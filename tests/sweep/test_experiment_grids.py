@@ -1,4 +1,4 @@
-"""The grids of the OGB experiments from one command to their table or figure, on small generated data and without a network."""
+"""The grids of the OGB experiments, from one command to their table or figure, on small generated data without a network."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def ogb_dir(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("grid", "only", "output", "made"),
+    ("grid", "only", "output", "written"),
     [
         ("ogb", LEARNED, ["table", "ogb", "-o", "table.md"], "table.md"),
         ("noise", LEARNED, ["plot", "noise", "noise", "-o", "noise.png"], "noise.png"),
@@ -30,11 +30,11 @@ def ogb_dir(tmp_path_factory):
         ),
     ],
 )
-def test_a_grid_runs_in_small_and_ends_in_its_output(grid, only, output, made, ogb_dir, tmp_path, monkeypatch):
+def test_a_grid_runs_at_a_small_size_and_yields_its_output(grid, only, output, written, ogb_dir, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["sweep", grid, *SMALL, "dataset.dir", str(ogb_dir), *only]) == 0
     assert main(output) == 0
-    assert (tmp_path / made).stat().st_size > 0
+    assert (tmp_path / written).stat().st_size > 0
 
 
 def test_the_ablation_runs_in_small_on_any_dataset_and_ends_in_its_table(tmp_path, monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Workers and launchers are killed at random moments; afterwards every run is done once, as if nothing had been."""
+"""Workers and launchers are killed at random moments; afterwards every run is done, exactly once."""
 
 import random
 import subprocess
@@ -38,7 +38,7 @@ def test_a_disk_that_fills_up_loses_nothing_that_is_finished(sandbox):
         ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], capture_output=True, text=True, check=False
     )
     if mounted.returncode:
-        pytest.skip(f"a small disk cannot be made here: {mounted.stderr.strip()}")
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
     try:
         sandbox.write_grid("{name: small, models: [gcn, lcat], seeds: 40}")
         launcher = sandbox.launch("-j", "2")

@@ -1,4 +1,4 @@
-"""Real training under kills: what comes out is the same to the last bit as without them."""
+"""Real training under kills: the results are the same to the last bit as without them."""
 
 import json
 import random
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.slow
 
 
 def outcome(run_dir):
-    """All that a run computed; times and the host are left out."""
+    """Return everything that a run computed, without times and host."""
     result = json.loads((run_dir / "result.json").read_text())
     result.pop("timing")
     lambdas = run_dir / "lambdas.csv"
@@ -22,7 +22,7 @@ def outcomes(sandbox):
 
 
 def times_done(sandbox):
-    """How often each run was reported done."""
+    """Return how often each run was reported as done."""
     events = [json.loads(line) for line in (sandbox.folder.path / "events.jsonl").read_text().splitlines()]
     done = [event["run_id"] for event in events if event["event"] == "done"]
     return {run_id: done.count(run_id) for run_id in done}

@@ -2,8 +2,8 @@ from datetime import date
 
 import pytest
 
-from lcat_run.errors import UserError
-from lcat_run.models import MODELS
+from lcat_core.errors import UserError
+from lcat_core.models import MODELS
 from lcat_run.sweep.grid import find_config, parse_grid, read_grid
 
 
@@ -12,12 +12,15 @@ def parse(overrides=None, **document):
 
 
 def test_models_may_be_a_list_of_names_of_the_paper():
-    assert parse(models=["gcn", "lcatv2"]).models == {"gcn": MODELS["gcn"], "lcatv2": MODELS["lcatv2"]}
+    assert parse(models=["gcn", "lcatv2"]).models == {
+        "gcn": MODELS["gcn"].settings,
+        "lcatv2": MODELS["lcatv2"].settings,
+    }
 
 
 def test_a_model_without_settings_is_the_one_of_the_paper():
     grid = parse(models={"gat": None, "mine": {"lcat": {"heads": 8}}})
-    assert grid.models == {"gat": MODELS["gat"], "mine": {"lcat.heads": 8}}
+    assert grid.models == {"gat": MODELS["gat"].settings, "mine": {"lcat.heads": 8}}
 
 
 def test_nested_keys_become_flat():
@@ -78,18 +81,18 @@ def test_the_recorded_grid_is_a_grid_again():
         ({"seeds": True}, "`seeds`"),
         ({"name": "a/b"}, "`name` in g.yaml"),
         ({"base": 3}, "`base` in g.yaml"),
-        ({"select": {"over": ["lcat.heads"]}}, "which is no axis"),
+        ({"select": {"over": ["lcat.heads"]}}, "which is not an axis"),
         ({"axes": {"lcat.heads": [1]}, "select": {"over": ["lcat.head"]}}, "did you mean 'lcat.heads'"),
         ({"axes": {"a": [1]}, "select": {"over": ["a"], "by": "accuracy"}}, "such as val.accuracy"),
-        ({"compare": {"gcn": "gta"}}, "no model of it"),
+        ({"compare": {"gcn": "gta"}}, "not one of its models"),
         ({"override": [{"when": {"model": "gcn"}}]}, "needs both `when` and `set`"),
         ({"include": [{"axis": {}}]}, "did you mean 'axes'"),
         ({"exclude": {"model": "gcn"}}, "`exclude` in g.yaml must be a list"),
         ({"match": "lcat.heads"}, "`match` in g.yaml must be a list"),
         ({"match": 3}, "`match` in g.yaml must be a list"),
-        ({"select": {"over": [{"a": 1}]}}, "which is no axis"),
+        ({"select": {"over": [{"a": 1}]}}, "which is not an axis"),
         ({"axes": {"a": [1]}, "select": {"over": ["a"], "by": "test.accuracy"}}, "validation metric"),
-        ({"compare": {"gcn": ["gat"]}}, "no model of it"),
+        ({"compare": {"gcn": ["gat"]}}, "not one of its models"),
         ({"models": [["gcn"]]}, "unknown model"),
         ({"models": {"gcn": 0}}, "model 'gcn' in g.yaml must be a mapping"),
         ({"models": ["gcn", "gcn"]}, "has 'gcn' twice"),
@@ -97,25 +100,25 @@ def test_the_recorded_grid_is_a_grid_again():
         ({"set": {"seed": 5}}, "use `seeds: [5]`"),
         ({"models": {"own": {"seed": 5}}}, "use `seeds: [5]`"),
         ({"override": [{"when": {"model": "gcn"}, "set": {"seed": 5}}]}, "use `seeds: [5]`"),
-        ({"override": [{"when": {"seed": 0}, "set": {"lcat.heads": 2}}]}, "holds for all seeds"),
+        ({"override": [{"when": {"seed": 0}, "set": {"lcat.heads": 2}}]}, "applies to all seeds"),
         ({"seeds": 20240131}, "the one seed 20240131 is [20240131]"),
         ({"axes": {"optim.base_lr": [float("nan")]}}, "expected text, a number, true, false or null"),
         ({"axes": {"optim.base_lr": [date(2024, 1, 31)]}}, "in g.yaml, axes, optim.base_lr"),
-        ({"axes": {"optim.base_lr": [1], "optim": {"base_lr": [2]}}}, "'optim.base_lr' comes twice in g.yaml"),
+        ({"axes": {"optim.base_lr": [1], "optim": {"base_lr": [2]}}}, "'optim.base_lr' appears twice in g.yaml"),
         ({"axes": {"lcat.lambda1": [0, 1]}}, "set by the model 'gcn' and by the axis 'lcat.lambda1'"),
         ({"axes": {"num_threads": [1, 2]}}, "changes nothing that a run computes"),
     ],
 )
-def test_a_mistake_is_told_in_one_message(document, message):
+def test_a_mistake_is_reported_in_one_message(document, message):
     with pytest.raises(UserError) as error:
         parse(**document)
     assert message in str(error.value)
 
 
-def test_a_key_that_comes_twice_is_an_error(tmp_path):
+def test_a_key_that_appears_twice_is_an_error(tmp_path):
     path = tmp_path / "grid.yaml"
     path.write_text("models: [gcn]\naxes:\n  lcat.heads: [1]\n  lcat.heads: [2]\n")
-    with pytest.raises(UserError, match=r"'lcat.heads' comes twice .* line 4"):
+    with pytest.raises(UserError, match=r"'lcat.heads' appears twice .* line 4"):
         read_grid(path)
 
 
@@ -128,7 +131,7 @@ def test_a_merged_mapping_may_be_replaced_key_by_key(tmp_path):
 def test_a_grid_that_contains_itself_is_an_error(tmp_path):
     path = tmp_path / "grid.yaml"
     path.write_text("models: [gcn]\naxes: {lcat.heads: &a [*a]}\n")
-    with pytest.raises(UserError, match=r"grid\.yaml contains itself"):
+    with pytest.raises(UserError, match=r"grid\.yaml is not valid YAML: aliases expand it"):
         read_grid(path)
 
 
@@ -154,8 +157,8 @@ def test_a_mistake_on_the_command_line_is_not_blamed_on_the_grid(overrides, mess
     assert "g.yaml" not in str(error.value)
 
 
-def test_a_setting_that_makes_a_model_cannot_be_set_for_all():
-    with pytest.raises(UserError, match="what makes the model 'gcn'"):
+def test_a_setting_that_defines_a_model_cannot_be_set_for_all():
+    with pytest.raises(UserError, match="defines the model 'gcn'"):
         parse({"lcat.lambda1": 1})
 
 
@@ -169,7 +172,7 @@ def test_a_grid_must_be_a_mapping():
         parse_grid(["gcn"], "g.yaml", {})
 
 
-def test_a_file_that_is_no_grid_is_not_quoted_whole():
+def test_a_file_that_is_not_a_grid_is_not_quoted_in_full():
     with pytest.raises(UserError) as error:
         parse_grid("some other text " * 1000, "g.yaml", {})
     assert len(str(error.value)) < 300
@@ -180,7 +183,7 @@ def test_a_base_is_looked_for_beside_the_grid_first(tmp_path):
     assert find_config("real.yaml", tmp_path / "grid.yaml") == tmp_path / "real.yaml"
 
 
-def test_a_grid_is_not_taken_for_its_own_base(tmp_path, monkeypatch):
+def test_a_grid_is_not_mistaken_for_its_own_base(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "real.yaml").write_text("")
     assert find_config("real.yaml", tmp_path / "real.yaml").samefile(find_config("real", tmp_path / "grid.yaml"))
@@ -194,5 +197,5 @@ def test_an_unknown_base_offers_the_nearest(tmp_path):
 def test_a_setting_of_the_command_line_wins_over_the_rules_for_some_runs():
     rule = {"when": {"model": "gcn"}, "set": {"optim.max_epoch": 100, "gnn.act": "elu"}}
     grid = parse({"optim.max_epoch": 2}, override=[rule])
-    assert [made.set for made in grid.override] == [{"gnn.act": "elu"}]
+    assert [rule.set for rule in grid.override] == [{"gnn.act": "elu"}]
     assert grid.document["override"] == [{"when": {"model": "gcn"}, "set": {"gnn.act": "elu"}}]

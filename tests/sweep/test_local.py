@@ -9,8 +9,9 @@ import time
 import pytest
 
 from lcat_run import cli
-from lcat_run.sweep import launch
-from lcat_run.sweep.launch import Launch
+from lcat_run.engines import local
+from lcat_run.engines.local import workers_and_threads
+from lcat_run.sweep.worker import planning_worker
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +23,7 @@ def wait_for(condition, seconds=20.0):
         time.sleep(0.02)
 
 
-def test_a_sweep_makes_every_run_once(sandbox):
+def test_a_sweep_executes_every_run_once(sandbox):
     assert sandbox.sweep() == 0
     assert len(sandbox.results()) == 8
     assert set(sandbox.completions().values()) == {1}
@@ -71,7 +72,7 @@ def test_a_worker_that_is_killed_costs_one_retry_of_one_run(sandbox, capsys):
     assert "4 done, 2 retries of killed runs" in capsys.readouterr().out
 
 
-def test_a_run_that_always_kills_its_worker_is_given_up_and_the_others_are_made(sandbox, capsys):
+def test_a_run_that_always_kills_its_worker_is_given_up_and_the_others_are_executed(sandbox, capsys):
     sandbox.write_grid("{name: small, models: {a: {gnn.act: crash}, b: {lcat.heads: 2}}}")
     assert sandbox.sweep("-j", "1") == 1
     assert len(sandbox.results()) == 1
@@ -80,7 +81,7 @@ def test_a_run_that_always_kills_its_worker_is_given_up_and_the_others_are_made(
     assert "killed by SIGKILL (3 times)" in said.err
 
 
-def test_a_run_that_fails_is_told_and_not_repeated_until_asked(sandbox, capsys):
+def test_a_run_that_fails_is_reported_and_not_repeated_until_asked(sandbox, capsys):
     sandbox.write_grid("{name: small, models: {a: {gnn.act: fail}, b: {lcat.heads: 2}}}")
     assert sandbox.sweep() == 1
     assert "asked to fail" in capsys.readouterr().err
@@ -98,17 +99,17 @@ def test_runs_that_failed_earlier_are_neither_counted_as_done_nor_forgotten(sand
     sandbox.write_grid("{name: small, models: {a: {gnn.act: fail}, b: {lcat.heads: 2}, c: {lcat.heads: 4}}}")
     capsys.readouterr()
     assert sandbox.sweep() == 1
-    assert "1 more that failed in an earlier launch were left out" in capsys.readouterr().out
+    assert "1 run that failed in an earlier launch left out" in capsys.readouterr().out
     assert sandbox.sweep("--only", "model=b,model=c") == 0
     assert "nothing to do: 2 done, 0 failed" in capsys.readouterr().out
 
 
 def test_the_bar_starts_at_what_is_done(sandbox, monkeypatch):
     started = []
-    monkeypatch.setattr(launch.Progress, "__init__", lambda _, *arguments: started.append(arguments[:2]))
+    monkeypatch.setattr(local.Progress, "__init__", lambda _, *arguments: started.append(arguments[:2]))
     sandbox.write_grid("{name: small, models: {a: {gnn.act: fail}, b: {lcat.heads: 2}, c: {lcat.heads: 4}}}")
     for name in ("finished", "tick", "say", "close"):
-        monkeypatch.setattr(launch.Progress, name, lambda *_: None)
+        monkeypatch.setattr(local.Progress, name, lambda *_: None)
     sandbox.sweep("--only", "model=a,model=b")
     sandbox.sweep()
     assert started == [(2, 0), (3, 1)]
@@ -119,7 +120,7 @@ def test_an_estimate_counts_no_more_workers_than_runs(sandbox, capsys):
     assert "with 4 workers" in capsys.readouterr().out
 
 
-def test_a_name_that_is_not_text_is_no_obstacle(sandbox):
+def test_a_name_that_is_not_text_is_accepted(sandbox):
     name = os.fsdecode(b"gr\xefd.yaml")
     (sandbox.path / name).write_bytes((sandbox.path / "grid.yaml").read_bytes())
     assert cli.main(["sweep", name]) == 0
@@ -129,7 +130,7 @@ def test_a_name_that_is_not_text_is_no_obstacle(sandbox):
 def test_a_missing_dataset_stops_the_sweep_before_a_run_starts(sandbox, capsys):
     sandbox.write_grid("{name: small, models: [gcn], axes: {dataset.name: [Cora, Missing]}}")
     assert sandbox.sweep() == 2
-    assert "1 of 2 datasets cannot be had: Missing: put its file into" in capsys.readouterr().err
+    assert "1 of 2 datasets are unavailable: Missing: put its file into" in capsys.readouterr().err
     assert sandbox.results() == {}
 
 
@@ -138,7 +139,7 @@ def test_a_grid_may_change_between_two_launches(sandbox, capsys):
     before = sandbox.results()
     sandbox.write_grid("{name: small, models: [gcn, lcat], axes: {dataset.name: [Cora]}, seeds: 3}")
     assert sandbox.sweep() == 0
-    assert "4 runs of an earlier version of the grid are kept" in capsys.readouterr().err
+    assert "4 runs of an earlier version of the grid kept" in capsys.readouterr().err
     after = sandbox.results()
     assert before.items() <= after.items()
     assert len(after) == 8 + 2
@@ -154,22 +155,22 @@ def test_changed_settings_make_new_runs_and_keep_the_old(sandbox):
     assert len(sandbox.results()) == 16
 
 
-def test_a_truncated_result_is_told_and_made_again(sandbox, capsys):
+def test_a_truncated_result_is_reported_and_computed_again(sandbox, capsys):
     sandbox.sweep()
     victim = next(sandbox.folder.runs.glob("lcat-*")) / "result.json"
     victim.write_text(victim.read_text()[:40])
     assert sandbox.sweep() == 0
     said = capsys.readouterr()
-    assert f"{victim.relative_to(sandbox.path)} is not whole" in said.err
+    assert f"{victim.relative_to(sandbox.path)} is incomplete" in said.err
     assert "1 done" in said.out
     assert json.loads(victim.read_text())["schema"] == 1
 
 
-def test_garbage_among_the_runs_is_told_and_left_alone(sandbox, capsys):
+def test_garbage_among_the_runs_is_reported_and_left_alone(sandbox, capsys):
     sandbox.sweep()
     (sandbox.folder.runs / "notes.txt").write_text("mine")
     assert sandbox.sweep() == 0
-    assert "1 entries that are no run of this sweep, such as notes.txt" in capsys.readouterr().err
+    assert "an entry that is not a run of this sweep, such as notes.txt" in capsys.readouterr().err
     assert (sandbox.folder.runs / "notes.txt").read_text() == "mine"
 
 
@@ -201,14 +202,14 @@ def test_a_full_disk_stops_the_sweep_with_a_message(sandbox, capsys):
     assert len(list(sandbox.folder.runs.glob("a-*"))) < 5
 
 
-def test_ctrl_c_keeps_checkpoints_and_says_how_to_go_on(sandbox):
+def test_ctrl_c_keeps_checkpoints_and_says_how_to_resume(sandbox):
     launcher = sandbox.launch("optim.max_epoch", "300", "-j", "2")
     wait_for(lambda: len(list(sandbox.folder.runs.glob("*/checkpoint.pt"))) == 2)
     launcher.send_signal(signal.SIGINT)
     said, _ = launcher.communicate(timeout=20)
     assert launcher.returncode == 130
     assert "2 paused" in said
-    assert "go on with: lcat sweep grid.yaml optim.max_epoch 300 -j 2" in said
+    assert "resume with: lcat sweep grid.yaml optim.max_epoch 300 -j 2" in said
     assert len(list(sandbox.folder.runs.glob("*/checkpoint.pt"))) == 2
     assert sandbox.results() == {}
 
@@ -238,7 +239,7 @@ def test_a_closed_terminal_pauses_the_runs(sandbox):
     assert "1 paused" in said
 
 
-def test_a_paused_run_goes_on_from_its_checkpoint(sandbox):
+def test_a_paused_run_resumes_from_its_checkpoint(sandbox):
     launcher = sandbox.launch("optim.max_epoch", "60", "-j", "1", "--only", "model=gcn,dataset.name=Cora,seed=0")
     wait_for(lambda: list(sandbox.folder.runs.glob("*/checkpoint.pt")))
     launcher.send_signal(signal.SIGTERM)
@@ -293,7 +294,7 @@ def test_a_launcher_takes_over_the_runs_of_another_that_dies(sandbox):
     [(None, None, (8, 1)), (2, None, (2, 4)), (None, 3, (2, 3)), (5, 1, (5, 1)), (16, None, (16, 1))],
 )
 def test_workers_times_threads_fit_the_cores(jobs, threads, expected):
-    assert Launch("g", jobs=jobs, threads=threads).workers_and_threads(8) == expected
+    assert workers_and_threads(jobs, threads, cores=8) == expected
 
 
 def test_the_longest_runs_start_first(sandbox):
@@ -305,6 +306,24 @@ def test_the_longest_runs_start_first(sandbox):
     events = [json.loads(line) for line in (sandbox.folder.path / "events.jsonl").read_text().splitlines()]
     order = [event["run_id"].split("-")[0] for event in events if event["event"] == "started"]
     assert order == ["lcatv2", "gcn", "lcatv2", "gcn", "dense", "dense"]
+
+
+def test_what_every_worker_prints_is_kept(sandbox):
+    """The first worker starts before the sweep has a folder."""
+    sandbox.write_grid("{name: small, models: {a: {gnn.act: talk, optim.max_epoch: 30}}, seeds: 4}")
+    assert sandbox.sweep("-j", "2") == 0
+    logs = {path.name.rpartition("-")[2]: path.read_text() for path in sandbox.folder.logs.iterdir()}
+    assert set(logs) == {"0.log", "1.log"}
+    assert sorted("".join(logs.values()).splitlines()) == sorted(f"talking: {run_id}" for run_id in sandbox.results())
+
+
+def test_what_a_worker_printed_while_planning_is_kept(sandbox):
+    with planning_worker(threads=1) as worker:
+        worker.ask({"op": "describe", "base": None, "print": "while planning"})
+        worker.log.write_to(sandbox.folder.logs / "worker.log")
+        worker.ask({"op": "describe", "base": None, "print": "later"})
+    assert worker.log.last_line() == "later"
+    assert (sandbox.folder.logs / "worker.log").read_text() == "while planning\nlater\n"
 
 
 def test_every_run_gets_the_number_of_threads(sandbox):

@@ -10,17 +10,20 @@ from pathlib import Path
 import pytest
 from submitit.core.utils import DelayedSubmission
 
+from lcat_core import files
+from lcat_core.errors import UserError
 from lcat_run import cli
-from lcat_run.errors import UserError
-from lcat_run.sweep import files, queue
-from lcat_run.sweep.slurm import parse_minutes, parse_sbatch, share_out
+from lcat_run.engines import slurm_queue
+from lcat_run.engines.slurm import share_out
+from lcat_run.engines.slurm_queue import open_submissions, slurm_folder
+from lcat_run.engines.slurm_resources import parse_minutes, parse_sbatch
 
 FAKES = Path(__file__).with_name("fake_slurm")
 
 
 @pytest.fixture
 def slurm(sandbox, tmp_path_factory, monkeypatch):
-    """The folder in which the fake programs keep what they know."""
+    """The folder in which the fake programs keep their state."""
     folder = tmp_path_factory.mktemp("slurm")
     monkeypatch.setenv("FAKE_SLURM", str(folder))
     monkeypatch.setenv("PATH", f"{FAKES}{os.pathsep}{os.environ['PATH']}")
@@ -32,10 +35,10 @@ def submit(sandbox, *arguments):
 
 
 def show_in_queue(slurm, sandbox, state="PENDING", reason="Priority"):
-    """Has squeue list all tasks of everything that was submitted."""
+    """Let squeue list all tasks of everything that was submitted."""
     lines = []
-    for record in queue.submissions(sandbox.folder):
-        name = queue.job_name("small", record.token)
+    for record in open_submissions(sandbox.folder):
+        name = record.job_name("small")
         job = record.job or "777"
         lines += [f"{job}_{task}|{name}|{state}|{reason}" for task in range(len(record.tasks))]
     (slurm / "queue").write_text("\n".join(lines) + "\n")
@@ -50,7 +53,7 @@ def test_arrays_have_no_more_tasks_than_the_cluster_allows(slurm, sandbox, capsy
 
 def test_every_run_is_in_exactly_one_task(slurm, sandbox):
     submit(sandbox, "--runs-per-task", "3")
-    tasks = [task for record in queue.submissions(sandbox.folder) for task in record.tasks]
+    tasks = [task for record in open_submissions(sandbox.folder) for task in record.tasks]
     assert sorted(run_id for task in tasks for run_id in task) == sorted(r.run_id for r in sandbox.folder.read_runs())
     assert max(map(len, tasks)) <= 3
 
@@ -74,7 +77,7 @@ def test_what_waits_in_the_queue_is_not_submitted_again(slurm, sandbox, capsys):
     submit(sandbox)
     show_in_queue(slurm, sandbox)
     assert submit(sandbox) == 0
-    assert "0 runs submitted; 0 done, 8 waiting or running" in capsys.readouterr().out
+    assert "nothing to do: 0 done, 8 waiting or running, 0 failed" in capsys.readouterr().out
 
 
 def test_what_has_left_the_queue_unfinished_is_submitted_again(slurm, sandbox, capsys):
@@ -104,21 +107,21 @@ def test_nothing_is_submitted_while_the_queue_does_not_answer(slurm, sandbox, ca
     submit(sandbox)
     (slurm / "down").touch()
     assert submit(sandbox) == 2
-    assert "SLURM cannot be asked, so nothing was submitted" in capsys.readouterr().err
+    assert "SLURM does not answer, so nothing was submitted" in capsys.readouterr().err
 
 
 def test_a_run_is_lost_only_at_the_second_look(slurm, sandbox, capsys, monkeypatch):
     submit(sandbox)
     cli.main(["status", "small"])
     assert "8 missing" in capsys.readouterr().out
-    monkeypatch.setattr(queue, "SECONDS_UNTIL_LOST", 0.0)
+    monkeypatch.setattr(slurm_queue, "SECONDS_UNTIL_LOST", 0.0)
     cli.main(["status", "small"])
     assert "8 lost" in capsys.readouterr().out
 
 
-def test_a_job_whose_launcher_died_before_noting_it_is_found_and_submitted_anew(slurm, sandbox, capsys):
+def test_a_job_whose_launcher_died_before_recording_it_is_found_and_submitted_again(slurm, sandbox, capsys):
     submit(sandbox)
-    (record,) = sandbox.folder.slurm.glob("submission-*.json")
+    (record,) = slurm_folder(sandbox.folder).glob("submission-*.json")
     record.write_text(json.dumps({**json.loads(record.read_text()), "job": None}))
     show_in_queue(slurm, sandbox)
     capsys.readouterr()
@@ -165,7 +168,7 @@ def test_status_of_a_folder_that_cannot_be_written(slurm, sandbox, capsys, monke
 def test_without_submitit_nothing_is_written(slurm, sandbox, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", None)
     assert submit(sandbox) == 2
-    assert "--engine slurm needs submitit: pip install" in capsys.readouterr().err
+    assert "submitit is not installed; --engine slurm needs: pip install" in capsys.readouterr().err
     assert not sandbox.folder.path.exists()
 
 
@@ -177,7 +180,7 @@ def test_an_estimate_counts_no_more_tasks_than_there_are(slurm, sandbox, capsys)
 def test_a_dry_run_submits_nothing(slurm, sandbox, capsys):
     assert submit(sandbox, "--dry-run", "--runs-per-task", "4") == 0
     said = capsys.readouterr().out
-    assert "2 tasks in 1 arrays" in said
+    assert "2 tasks in 1 array\n" in said
     assert "sbatch --test-only: sbatch: Job 1 to start at once" in said
     assert not (slurm / "jobs").exists()
     assert not sandbox.folder.path.exists()
@@ -192,11 +195,11 @@ def test_without_slurm_the_engine_says_so(sandbox, capsys, monkeypatch):
 def test_a_task_keeps_the_settings_it_was_submitted_with(slurm, sandbox):
     """The sweep is given other settings while the task waits."""
     submit(sandbox, "optim.max_epoch", "3")
-    (pickle,) = sandbox.folder.slurm.glob("jobs/101*_submitted.pkl")
+    (pickle,) = slurm_folder(sandbox.folder).glob("jobs/101*_submitted.pkl")
     submit(sandbox, "optim.max_epoch", "7")
     task = DelayedSubmission.load(pickle).function
-    assert task.common["optim.max_epoch"] == 3
-    assert task() == {"done": 8, "done_elsewhere": 0, "failed": 0, "killed": 0}
+    assert task.task.common["optim.max_epoch"] == 3
+    assert task() == {"done": 8, "done_elsewhere": 0, "failed": 0, "killed": 0, "paused": 0}
     assert {result["timing"]["seconds"] for result in sandbox.results().values()} == {0.03}
 
 

@@ -4,9 +4,10 @@ import json
 import time
 
 import pytest
+from fake_worker import result
 
+from lcat_core.run_folder import RunRecord
 from lcat_run import cli
-from lcat_run.sweep.plan import Run
 from lcat_run.sweep.state import scan
 
 
@@ -119,14 +120,15 @@ def test_the_index_never_vouches_for_a_result_that_changed(mixed):
     assert states(mixed)["good-Cora-s0"] != "done"
 
 
-def test_a_damaged_list_of_runs_is_told_and_written_anew(mixed, capsys):
+def test_a_damaged_list_of_runs_is_reported_and_restored(mixed, capsys):
     runs = mixed.folder.path / "runs.jsonl"
-    whole = runs.read_bytes()
-    runs.write_bytes(whole[: len(whole) // 2])
+    complete = runs.read_bytes()
+    runs.write_bytes(complete[: len(complete) // 2])
     assert cli.main(["status", "small"]) == 0
-    assert "runs.jsonl has damaged lines (1); the same `lcat sweep` command writes it anew" in capsys.readouterr().out
+    expected = "runs.jsonl has 1 damaged line, skipped; rerun the same `lcat sweep` command to restore the file"
+    assert expected in capsys.readouterr().out
     mixed.sweep("--only", "model=good,seed=0")
-    assert runs.read_bytes() == whole
+    assert runs.read_bytes() == complete
 
 
 def test_a_list_of_runs_may_say_more_than_this_version_knows(mixed):
@@ -136,7 +138,7 @@ def test_a_list_of_runs_may_say_more_than_this_version_knows(mixed):
     assert states(mixed) == before
 
 
-def test_a_run_that_was_killed_when_it_was_tried_again_is_not_called_failed(mixed):
+def test_a_run_that_was_killed_when_it_was_tried_again_is_not_reported_as_failed(mixed):
     (run_dir,) = mixed.folder.runs.glob("bad-Cora-s0-*")
     claim = {"owner": {"host": "here", "pid": 1, "started": 1}, "since": time.time() + 60}
     (run_dir / "claim.json").write_text(json.dumps(claim))
@@ -157,21 +159,24 @@ def test_a_folder_that_cannot_be_read_is_one_message(mixed, capsys, monkeypatch)
 
 
 def test_status_counts_ten_thousand_finished_runs(sandbox, capsys):
-    runs = [Run(f"lcat-Cora-s{seed}-0123456789", "lcat", "Cora", seed, 0, {}) for seed in range(10_000)]
+    runs = [RunRecord(f"lcat-Cora-s{seed}-0123456789", "lcat", "Cora", seed, 0, {}) for seed in range(10_000)]
     for run in runs:
         run_dir = sandbox.folder.make_run_dir(run.run_id)
-        (run_dir / "result.json").write_text('{"schema": 1, "timing": {"seconds": 1.0}}')
-    (sandbox.folder.path / "runs.jsonl").write_text("".join(json.dumps(run.record()) + "\n" for run in runs))
+        (run_dir / "result.json").write_text(json.dumps(result("lcat", run.run_id, seed=run.seed, seconds=1.0)))
+    (sandbox.folder.path / "runs.jsonl").write_text("".join(json.dumps(run.line()) + "\n" for run in runs))
     assert scan(sandbox.folder, runs).counts() == {"done": 10_000}
     assert cli.main(["status", "small"]) == 0
     assert "10000 done" in capsys.readouterr().out
 
 
-def test_a_result_of_another_format_is_named_and_not_made_again(sandbox, capsys):
+def test_a_result_of_another_format_is_reported_and_not_replaced(sandbox, capsys):
     sandbox.sweep("--only", "seed=0")
     result = next(sandbox.folder.runs.glob("*/result.json"))
     result.write_text('{"schema": 2}')
     assert cli.main(["status", "small"]) == 0
-    assert "result.json has format 2, this version reads format 1: left as it is" in capsys.readouterr().out
+    assert (
+        "result.json has schema 2, but this version reads schema 1; the file is left as it is"
+        in capsys.readouterr().out
+    )
     sandbox.sweep("--only", "seed=0")
     assert result.read_text() == '{"schema": 2}'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphgym_lcat.data.csbm import sample_communities
-from graphgym_lcat.data.errors import DatasetError
 from graphgym_lcat.synthetic.experiment import run_point
+from lcat_core.errors import DatasetError
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +110,7 @@ def test_progress_is_reported_after_every_step():
 
 
 def test_an_unknown_model_offers_the_nearest():
-    with pytest.raises(DatasetError, match="unknown synthetic model 'lcatt'; did you mean 'lcat'"):
+    with pytest.raises(DatasetError, match="unknown synthetic model: 'lcatt'; did you mean 'lcat'"):
         run_point("lcatt")
 
 

@@ -61,7 +61,7 @@ INLINE vec gather(int64_t heads, int64_t part, const int32_t *index, const real 
     return load(rows + index[0] * stride + part);
 }
 
-/* The edges of a node that are still to be visited: slots start … end − 1, then, if self ≥ 0, the self-loop. */
+/* The edges of a node that have not been visited yet: slots start … end − 1, then, if self ≥ 0, the self-loop. */
 struct edges {
     const int32_t *slot, *end;
     int32_t self;
@@ -99,20 +99,20 @@ INLINE int next_block(struct edges *edges, int64_t heads, struct block *block)
     return next_small_block(edges, heads, BLOCK / heads, block);
 }
 
-/* The node at the other end of the block's edge b; the last one again in the lanes behind it. */
+/* The node at the other end of the block's edge b. Lanes after the last edge repeat its node. */
 INLINE int32_t edge_at(const struct block *block, int64_t b)
 {
     return b < block->whole ? block->slot[b] : block->tail[b - block->whole];
 }
 
-/* Indices of the edges whose numbers stand in the vector at `item`. */
+/* Indices of the edges whose numbers are in the vector at `item`. */
 INLINE const int32_t *indices_at(const struct block *block, int64_t heads, int64_t item)
 {
     const int64_t b = item / heads;
     return b < block->whole ? block->slot + b : block->tail;
 }
 
-/* A sum over the rows of a block's edges, by one of the functions of rows.h. */
+/* A sum over the rows of a block's edges, with one of the functions of rows.h. */
 INLINE void add_block(void (*add)(const struct row_sum *, int64_t, const int32_t *), struct row_sum sum, const struct block *block)
 {
     const int64_t stored = block->count - block->own;
@@ -124,7 +124,7 @@ INLINE void add_block(void (*add)(const struct row_sum *, int64_t, const int32_t
     }
 }
 
-/* Zero in the lanes of a vector that lie behind the last edge. */
+/* Sets the lanes of a vector after the last edge to zero. */
 INLINE vec only_edges(const struct block *block, int64_t heads, int64_t item, vec v)
 {
     const int64_t items = block->count * heads;

@@ -3,13 +3,13 @@
 
 #include "rows.h"
 
-/* Rows to a task: small enough to balance the threads, and the fixed blocks of sums over all nodes. */
+/* Rows per task: few enough to balance the threads. Sums over all nodes are added up in blocks of this size. */
 #define ROWS_PER_BLOCK 64
 #define EDGES_PER_BLOCK 256
 
 INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* total[c] += Σ_e x[col[e], c] (times weight[col[e]]) for `vectors` vectors of columns from where x shows. */
+/* total[c] += Σ_e x[col[e], c] (times weight[col[e]]) for `vectors` vectors of columns, beginning where x points. */
 INLINE void sum_tile(int vectors, const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
 {
     vec sum[8];
@@ -55,7 +55,7 @@ INLINE void add_edges(const real *weight, int64_t edges, const int32_t *col, con
 #undef REST
 }
 
-/* total = Σ_e weight[col[e]] x[col[e]]: sums of blocks, then of their sums, so that long rows lose little to rounding. */
+/* total = Σ_e weight[col[e]] x[col[e]]: sums over blocks are added up, so that long rows lose little precision to rounding. */
 INLINE void sum_row_(const real *weight, int64_t edges, const int32_t *col, const real *x, int64_t width, real *total)
 {
     for (int64_t c = 0; c < width; c++) total[c] = 0;
@@ -122,7 +122,7 @@ int EXPORT(mean_backward)(int64_t rows, const int64_t *rowptr, int64_t cols, con
 }
 
 /* out_i = (target_i + λ s_i) / (1 + λ n_i) with s = A source and n_i = |N_i|; A is without the `loops[i]` self-loops among the
- * edges of i (none if loops is NULL). There are `heads` λ, each for width / heads columns.
+ * edges of i (none if loops is NULL). There are `heads` values of λ, each for width / heads columns.
  * Its derivative by λ is slope_i / (1 + λ n_i) with slope_i = (s_i − n_i target_i) / (1 + λ n_i), kept unless slope is NULL. */
 int EXPORT(convolve_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, const int32_t *loops, const real *target,
                              const real *source, int64_t width, const real *lambda, int64_t heads, real *out, real *slope,
@@ -156,7 +156,7 @@ int EXPORT(convolve_backward)(int64_t rows, const int64_t *rowptr, int64_t cols,
                               int64_t heads, real *grad_target, real *grad_source, real *grad_lambda, int threads)
 {
     const int64_t channels = width / heads, blocks = (rows + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK;
-    /* Summed within blocks of nodes, then over the blocks in their order: the same for any number of threads. */
+    /* Summed within blocks of nodes, then over the blocks in order, so that the result does not depend on the number of threads. */
     double *partial = calloc((size_t)(blocks * heads) + 1, sizeof *partial);
     if (!partial) return 1;
 

@@ -4,7 +4,7 @@
  *   shift, scale  γ_ij = exp(e_ij − shift_i) · scale_i
  *   positive_out  Σ_j γ_ij v_j over the j with q_i + k_j > 0
  *   positive_sum  Σ_j γ_ij over the same j
- * The last two may be left out and computed again, which saves a tensor as large as the output for the price of a pass.
+ * The last two may be omitted and computed again, which saves a tensor as large as the output but costs a pass over the edges.
  *
  * With D_i = g_i · out_i the gradient of the score is γ_ij (g_i · v_j − D_i), and LeakyReLU' = slope + (1 − slope) [q_i + k_j > 0].
  * Summed over j the first part vanishes (γ_i sums to one), which leaves

@@ -101,7 +101,7 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
     }
 }
 
-/* `node` holds what a column needs of its destinations, side by side: q, shift, scale, D. */
+/* `node` holds what a column needs to know about its destinations, side by side: q, shift, scale, D. */
 INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges edges, const real *node, const real *k,
                                 const real *v, const real *grad, real slope, int extended, const struct extras *extras,
                                 struct numbers numbers, real *grad_k, real *grad_v, real *positive_grad)
@@ -155,7 +155,7 @@ INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges ed
     }
 }
 
-/* What the forward pass may have kept. */
+/* Computes what the forward pass may have kept. */
 INLINE void gat_positive_row(int64_t heads, int64_t channels, struct edges edges, const real *q, const real *k, int64_t k_stride,
                              const real *v, real slope, int extended, const struct extras *extras, struct numbers numbers,
                              const real *shift, const real *scale, real *positive_out, real *positive_sum)

@@ -5,9 +5,9 @@
  * LeakyReLU' = slope + (1 − slope) [q_i + k_j > 0], so that both need only sums of d_ij and of d_ij where a channel is positive.
  * Because LeakyReLU(t) = t LeakyReLU'(t) and t = q_i + k_j,
  *   grad att = Σ_i q_i ∘ (grad q_i / att) + Σ_j k_j ∘ (grad k_j / att)
- * falls out of what the passes have summed per node.
+ * follows from the sums per node that the passes have computed.
  *
- * On a graph whose edges all go both ways, with q = k, one pass does for both.
+ * If all edges of the graph go both ways and q = k, one pass serves for both.
  *
  * Heads are 1, 2, 4 or a multiple of 8 up to 64; depth (of q, k) and channels (of v) are multiples of 8. The caller pads.
  */

@@ -71,7 +71,7 @@ INLINE void gatv2_forward_row(int64_t heads, int64_t depth, int64_t channels, st
     }
 }
 
-/* From the sums of d_ij (per head) and of d_ij where a channel is positive (in grad) to the gradients of features and att. */
+/* Turns the sums of d_ij (per head) and of d_ij where a channel is positive (in grad) into the gradients of features and att. */
 INLINE void add_slopes(int64_t heads, int64_t depth, real slope, const real *sum, const real *features, const real *att, real *grad,
                        real *grad_att)
 {
@@ -260,8 +260,8 @@ INLINE void gatv2_backward_node(int64_t heads, int64_t depth, int64_t channels, 
     add_slopes(heads, depth, slope, sum, my_x, att, grad_x, grad_att);
 }
 
-/* The number of blocks of nodes; grad_att is summed within them, then over the blocks in their order, which is the same for any
- * number of threads. */
+/* The number of blocks of nodes. grad_att is summed within them, then over the blocks in order, so that the result does not depend
+ * on the number of threads. */
 INLINE int64_t blocks_of(int64_t nodes) { return (nodes + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK; }
 
 static void sum_blocks(int64_t blocks, int64_t width, const real *partial, real *sum)

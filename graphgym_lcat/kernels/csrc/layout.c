@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* counts[0 … n] → where each node's edges begin; returns their number. */
+/* Turns counts[0 … n] into the positions where each node's edges begin; returns the number of edges. */
 static int64_t begin_at(int64_t n, int64_t *counts)
 {
     int64_t total = 0;
@@ -15,14 +15,14 @@ static int64_t begin_at(int64_t n, int64_t *counts)
     return total;
 }
 
-/* Filling a bucket moved its beginning to its end, which is where the next one begins. */
+/* Filling a bucket has moved its beginning to its end, where the next one begins; this moves them back. */
 static void restore(int64_t n, int64_t *ptr)
 {
     memmove(ptr + 1, ptr, (size_t)n * sizeof *ptr);
     ptr[0] = 0;
 }
 
-/* Fills the buckets `to`, which begin at to_ptr, with the nodes in whose bucket of `from` they stand, in ascending order. */
+/* Fills the buckets `to`, which begin at to_ptr: node j is in the bucket of i if i is in the bucket `from` of j. Ascending order. */
 static void transpose(int64_t n, const int64_t *from_ptr, const int32_t *from, int64_t to_n, int64_t *to_ptr, int32_t *to)
 {
     for (int64_t i = 0; i < n; i++)
@@ -31,8 +31,8 @@ static void transpose(int64_t n, const int64_t *from_ptr, const int32_t *from, i
 }
 
 /* Sorts the edges src[e] → dst[e]: col holds the sources of row i from rowptr[i] on, in ascending order, row the destinations of
- * column j from colptr[j] on. With drop_loops, edges from a node to itself are left out; else loops (if not NULL) counts them per
- * destination. *symmetric tells whether every edge goes both ways; then row and colptr equal col and rowptr.
+ * column j from colptr[j] on. With drop_loops, self-loops are left out; otherwise loops (if not NULL) counts them per
+ * destination. *symmetric says whether every edge goes both ways; then row and colptr equal col and rowptr.
  * Returns the number of edges, or −1 if an index is out of range. */
 int64_t lcat_layout(int64_t edges, const int64_t *src, const int64_t *dst, int64_t num_src, int64_t num_dst, int drop_loops,
                     int64_t *rowptr, int32_t *col, int64_t *colptr, int32_t *row, int32_t *loops, int *symmetric)

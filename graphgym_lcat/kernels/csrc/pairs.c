@@ -1,4 +1,4 @@
-/* Attention over all pairs of a dense graph whose score needs one number per node: the synthetic experiments, 10⁸ pairs a graph.
+/* Attention over all pairs of a dense graph whose score needs one number per node: the synthetic experiments, 10⁸ pairs per graph.
  *
  * The score of receiver i and sender j is scale · [clip(s_i − s_j) − clip(s_i + s_j)] + column_j, clipped at ±bound, over the
  * j with adjacency[i, j] ≠ 0 and i itself. Arrays over nodes have room for a multiple of LANES numbers.

@@ -6,7 +6,7 @@
 
 #define NOINLINE static __attribute__((noinline, unused))
 
-/* Starts loading a row into the cache: its first lines, what comes after them the processor foresees itself. */
+/* Starts loading a row into the cache. The first lines are enough: the processor predicts the following ones. */
 INLINE void prefetch_row(const real *row)
 {
     __builtin_prefetch(row);
@@ -51,7 +51,7 @@ INLINE void add_tile(enum sum_kind kind, int vectors, int per_head, const struct
             if (kind == TWICE_WEIGHTED) other[v] += other_weight[b * heads + v / per_head] * x;
         }
     }
-    /* Sums of blocks, then of their sums: long rows lose little to rounding. */
+    /* Sums over blocks are added up, so that long rows lose little precision to rounding. */
     UNROLL for (int v = 0; v < vectors; v++) {
         real *to = s->sum + column + v * LANES;
         store(to, load(to) + sum[v]);

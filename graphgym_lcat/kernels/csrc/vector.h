@@ -17,7 +17,7 @@
 
 #define LANES 8
 
-/* For loops over a few vectors that shall live in registers. */
+/* For loops over a few vectors that should stay in registers. */
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -69,7 +69,7 @@ INLINE mask first_lanes(int64_t n) { return (mask){0, 1, 2, 3, 4, 5, 6, 7} < (bi
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (mask){__VA_ARGS__})
 #endif
 
-/* Sums of neighbouring lanes of a and b, within halves: the order in which processors have it as one instruction. */
+/* Sums of neighbouring lanes of a and b, within halves: the order of the instruction that processors have for it. */
 INLINE vec pair_sums(vec a, vec b)
 {
     return SHUFFLE(a, b, 0, 2, 8, 10, 4, 6, 12, 14) + SHUFFLE(a, b, 1, 3, 9, 11, 5, 7, 13, 15);
@@ -86,7 +86,7 @@ INLINE void lane_sums(const vec v[4], real *out)
     memcpy(out, &low, sizeof low);
 }
 
-/* The same, one vector, in the same order: where two such sums cancel, they cancel exactly. */
+/* The same for one vector, in the same order, so that two such sums cancel exactly. */
 INLINE real lane_sum(vec v)
 {
     return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
@@ -94,7 +94,7 @@ INLINE real lane_sum(vec v)
 
 /* exp(x) for x ≤ 88 (709); 0 where the result would be subnormal; NaN stays NaN.
  *
- * x = n ln 2 + r with |r| ≤ ln 2 / 2; adding `magic` rounds n to an integer that stands in the low bits of the sum.
+ * x = n ln 2 + r with |r| ≤ ln 2 / 2; adding `magic` rounds n to an integer in the low bits of the sum.
  */
 INLINE vec exponential(vec x)
 {
@@ -131,7 +131,7 @@ INLINE vec exponential(vec x)
     y = y * r + 5.0000001201e-1f;
 #endif
     y = y * (r * r) + r + 1;
-    /* Adding n to the exponent; where x is too small the bits are garbage, and replaced by zero. */
+    /* Adding n to the exponent; where x is too small, the bits are garbage and are replaced by zero. */
     vec scaled = (vec)((umask)y + ((umask)shifted << mantissa));
     vec result = choose(x != x, x, scaled);
     return keep(~(x < smallest), result);

@@ -1,0 +1,245 @@
+"""The contract of a backend: the operators that compute attention, and how a backend says which of them it can compute.
+
+A backend is a module, or any other object, with the attributes of :class:`Backend`. Edges and nodes have the order of the input
+everywhere in the contract; how a backend sorts them is its own affair.
+
+A new operator is a method of :class:`Backend`, a name in ``Operator``, and an implementation in
+:mod:`graphgym_lcat.kernels.torch_path`. Backends that do not list its name are not asked to compute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from graphgym_lcat.kernels.graph import Graph
+
+Operator = Literal["neighbor_mean", "convolve", "attend", "coefficients"]
+
+DESCRIPTIONS = {
+    "neighbor_mean": "means over neighbours",
+    "convolve": "convolved features",
+    "attend": "sums weighted by attention",
+    "coefficients": "attention coefficients",
+}
+
+
+class EdgeTerm(NamedTuple):
+    """What edge features add to a score, before the LeakyReLU: their product with ``weight``.
+
+    Attributes:
+        features: ``[E, edge_dim]``, in the order of ``graph.edge_index``.
+        loop_features: ``[self_loops, edge_dim]``, those of the added self-loops.
+        weight: ``[H, edge_dim]`` for the score of GAT, ``[H, D, edge_dim]`` for that of GATv2.
+    """
+
+    features: Tensor
+    loop_features: Tensor
+    weight: Tensor
+
+
+class EqualScore(NamedTuple):
+    """The same score for all pairs. Heads, dtype and device are those of ``key`` ``[num_src, H, …]``."""
+
+    key: Tensor
+    edge: None = None
+
+    @property
+    def kind(self) -> str:
+        return "equal"
+
+
+class GATScore(NamedTuple):
+    """``LeakyReLU(query_i + key_j)`` of numbers: query ``[num_dst, H]``, key ``[num_src, H]``."""
+
+    query: Tensor
+    key: Tensor
+    negative_slope: float
+    edge: EdgeTerm | None = None
+
+    @property
+    def kind(self) -> str:
+        return "gat"
+
+
+class GATv2Score(NamedTuple):
+    """``att · LeakyReLU(query_i + key_j)`` of features: query ``[num_dst, H, D]``, key ``[num_src, H, D]``, att ``[H, D]``."""
+
+    query: Tensor
+    key: Tensor
+    att: Tensor
+    negative_slope: float
+    edge: EdgeTerm | None = None
+
+    @property
+    def kind(self) -> str:
+        return "gatv2"
+
+
+class FunctionScore(NamedTuple):
+    """``function(u, v)``, which turns features ``[edges, H, D]`` of receivers and senders into scores ``[edges, H]``."""
+
+    query: Tensor
+    key: Tensor
+    function: Callable[[Tensor, Tensor], Tensor]
+    edge: None = None
+
+    @property
+    def kind(self) -> str:
+        return "function"
+
+
+# `kind` is the name of a score in capabilities and requests.
+PairScore = EqualScore | GATScore | GATv2Score | FunctionScore
+
+
+class Dropout(NamedTuple):
+    """Dropout of attention coefficients. The mask is drawn from torch's random generator."""
+
+    probability: float
+
+
+class Coefficients(NamedTuple):
+    """Attention coefficients.
+
+    Attributes:
+        edges: ``[E, H]``, in the order of ``graph.edge_index``; 0 for self-loops of the input that the graph drops.
+        loops: ``[self_loops, H]``, those of the added self-loops.
+    """
+
+    edges: Tensor
+    loops: Tensor
+
+
+class Request(NamedTuple):
+    """What a call needs from a backend."""
+
+    operator: Operator
+    device: str
+    dtypes: tuple[torch.dtype, ...]
+    nodes: tuple[int, int]
+    heads: int = 1
+    score: str | None = None
+    edge_term: bool = False
+    dropout: bool = False
+    derivatives: int = 1
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend can compute; None stands for no limit.
+
+    Attributes:
+        operators: Names of operators.
+        scores: Kinds of scores, for the operators that take one.
+        edge_term, dropout: Whether scores may have an edge term, and coefficients dropout.
+        devices: Types of devices.
+        dtypes: Types of numbers; all tensors of a call must then have the same.
+        max_heads, max_nodes: Largest numbers of heads and nodes.
+        derivatives: Highest order of derivatives.
+    """
+
+    operators: frozenset[str]
+    scores: frozenset[str]
+    edge_term: bool
+    dropout: bool
+    devices: frozenset[str] | None = None
+    dtypes: tuple[torch.dtype, ...] | None = None
+    max_heads: int | None = None
+    max_nodes: int | None = None
+    derivatives: int | None = None
+
+    def why_not(self, request: Request) -> str | None:
+        """Why the request cannot be served, as a clause about "it"; None if it can."""
+        return self._why_not_operator(request) or self._why_not_tensors(request)
+
+    def _why_not_operator(self, request: Request) -> str | None:
+        if request.operator not in self.operators:
+            return f"it does not compute {DESCRIPTIONS[request.operator]}"
+        if request.score is not None and request.score not in self.scores:
+            return f"it computes the scores {_listed(sorted(self.scores))}, not {request.score!r}"
+        if request.edge_term and not self.edge_term:
+            return "it does not support edge features"
+        if request.dropout and not self.dropout:
+            return "it does not support dropout of attention coefficients"
+        if self.derivatives is not None and request.derivatives > self.derivatives:
+            return f"it has derivatives up to order {self.derivatives}, not {request.derivatives}"
+        return None
+
+    def _why_not_tensors(self, request: Request) -> str | None:
+        if self.devices is not None and request.device not in self.devices:
+            return f"it computes on {_listed(sorted(self.devices))}, the data is on {request.device!r}"
+        if self.dtypes is not None:
+            first = request.dtypes[0]
+            for dtype in request.dtypes:
+                if dtype not in self.dtypes:
+                    names = " or ".join(str(known).removeprefix("torch.") for known in self.dtypes)
+                    return f"it computes with {names}, the data is {dtype}"
+                if dtype != first:
+                    return f"it computes with numbers of one type, the data is {first} and {dtype}"
+        if self.max_heads is not None and request.heads > self.max_heads:
+            return f"it computes up to {self.max_heads} heads, the layer has {request.heads}"
+        if self.max_nodes is not None:
+            for count in request.nodes:
+                if count > self.max_nodes:
+                    return f"it counts up to {self.max_nodes} nodes, the graph has {count}"
+        return None
+
+
+class Backend(Protocol):
+    """What computes attention.
+
+    Attributes:
+        name: What users call it, in ``backend='…'`` and ``LCAT_BACKEND``.
+        can: What it can compute where it is available.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def can(self) -> Capabilities: ...
+
+    def unavailable(self) -> str | None:
+        """Why it cannot be used at all on this machine; None if it can."""
+        ...
+
+    def describe(self) -> str:
+        """What it is and how it computes here, in a few words for users."""
+        ...
+
+    def neighbor_mean(self, graph: Graph, value: Tensor) -> Tensor:
+        """Mean of ``value`` ``[num_src, F]`` over the in-edges and the self-loop of each node; 0 where there are none."""
+        ...
+
+    def convolve(self, graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | float) -> Tensor:
+        r"""Equation 7: :math:`(t_i + \lambda_2 \sum_{\ell \in N_i} s_\ell) / (1 + \lambda_2 |N_i|)`.
+
+        Args:
+            graph: The graph; its self-loops, added or in the input, do not count as neighbours.
+            target: ``[num_dst, F]``, the destinations' own features.
+            source: ``[num_src, F]``, what their neighbours contribute.
+            lambda2: A number, a tensor ``[1]``, or a tensor ``[F]``.
+        """
+        ...
+
+    def attend(self, graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | None = None) -> Tensor:
+        """``Σ_j γ_ij value_j`` for ``value`` ``[num_src, H, C]``, where γ is the softmax of the scores over the in-edges of i."""
+        ...
+
+    def coefficients(self, graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
+        """γ itself."""
+        ...
+
+
+def why_not(backend: Backend, request: Request) -> str | None:
+    """Why ``backend`` cannot serve ``request``, as a clause; None if it can."""
+    return backend.unavailable() or backend.can.why_not(request)
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(repr(name) for name in names)

@@ -1,0 +1,140 @@
+"""The engine ``local``: worker processes on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+
+from lcat_core.run_folder import State
+from lcat_run.arguments import positive
+from lcat_run.engines.engine import Ending, Engine, Launch, QueueLook
+from lcat_run.engines.launchers import announced_launcher, live_launchers
+from lcat_run.engines.run_queue import Tally
+from lcat_run.engines.worker_pool import WorkerPool
+from lcat_run.sweep.cost import cost
+from lcat_run.sweep.folder import SweepFolder
+from lcat_run.sweep.progress import Progress
+
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_INTERRUPTED = 130
+
+
+class LocalEngine(Engine):
+    """Executes the runs in worker processes and returns when all have ended."""
+
+    name = "local"
+    summary = "worker processes on this machine"
+    # It waits for runs that another launcher executes, and takes them over if that one dies.
+    skipped_states = frozenset[State]()
+
+    def __init__(self) -> None:
+        self._workers = 1
+        self._threads = 1
+
+    def add_options(self, options: argparse._ArgumentGroup) -> None:
+        options.add_argument(
+            "-j", "--jobs", type=positive, metavar="N", help="number of workers (default: cores / threads)"
+        )
+
+    def configure(self, options: argparse.Namespace) -> None:
+        cores = available_cores()
+        self._workers, self._threads = workers_and_threads(options.jobs, options.threads, cores)
+        self.planning_threads = self._threads
+        if self._workers * self._threads > cores:
+            print(f"note: {self._workers} workers × {self._threads} threads share {cores} cores", file=sys.stderr)
+
+    def look(self, folder: SweepFolder) -> QueueLook:
+        return QueueLook()  # the claims of the runs say what executes now, and nothing else waits
+
+    def parallel_runs(self, number: int) -> int:
+        return self._workers
+
+    def start(self, launch: Launch) -> Ending:
+        costs = {run.run_id: cost(launch.plan, run) for run in launch.runs}
+        done_before = launch.snapshot.counts(launch.chosen)[State.DONE]
+        progress = Progress(len(launch.chosen), done_before, costs)
+        pool = WorkerPool(
+            launch.folder,
+            launch.plan.common,
+            launch.runs,
+            self._workers,
+            self._threads,
+            progress,
+            first_worker=launch.worker,
+        )
+        try:
+            with announced_launcher(launch.folder), _stop_on_signals(pool):
+                tally = pool.run()
+        finally:
+            progress.close()
+        failed = bool(tally.failed or tally.killed)
+        return Ending(last_words(tally, launch), _INTERRUPTED if tally.stopped else int(failed))
+
+    def cancel(self, folder: SweepFolder) -> list[str]:
+        launchers = live_launchers(folder)
+        for launcher in launchers:
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(launcher.pid, signal.SIGTERM)
+        return [f"asked the launcher {launcher.pid} to stop" for launcher in launchers]
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use, which on a shared machine are fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def workers_and_threads(jobs: int | None, threads: int | None, cores: int) -> tuple[int, int]:
+    """Return how many workers, with how many threads each; together at most ``cores`` unless both are given."""
+    if jobs is None:
+        threads = threads or 1
+        return max(1, cores // threads), threads
+    return jobs, threads or max(1, cores // jobs)
+
+
+@contextlib.contextmanager
+def _stop_on_signals(pool: WorkerPool) -> Iterator[None]:
+    """On the first Ctrl-C (or SIGTERM, or a closed terminal) ask for checkpoints; on the second, do not wait for them."""
+    received = []
+
+    def handle(number: int, _: object) -> None:
+        received.append(number)
+        is_first = len(received) == 1
+        pool.stop(patience=30.0 if is_first else 0.0)
+        if is_first:
+            with contextlib.suppress(OSError):  # the terminal may be closed
+                print("\nstopping: writing checkpoints (again to kill)", file=sys.stderr, flush=True)
+
+    caught = [number for number in _STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup ignores
+    before = {number: signal.signal(number, handle) for number in caught}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def last_words(tally: Tally, launch: Launch) -> str:
+    """Say how the launch went, and what to do next."""
+    counts = [f"{len(tally.done)} done"]
+    for runs, text in (
+        (tally.done_elsewhere, "done by others"),
+        (tally.failed, "failed"),
+        (tally.killed, "killed"),
+        (tally.paused, "paused"),
+    ):
+        if runs:
+            counts.append(f"{len(runs)} {text}")
+    if tally.retries:
+        counts.append(f"{tally.retries} retries of killed runs")
+    path = launch.folder.path
+    lines = [f"{', '.join(counts)}; results in {path}"]
+    if tally.stopped or tally.killed:
+        lines.append(f"resume with: lcat {shlex.join(launch.command)}")
+    if tally.failed:
+        lines += [f"see why with: lcat logs {path}", "try them again with --retry-failed"]
+    return "\n".join(lines)
