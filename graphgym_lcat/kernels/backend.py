@@ -33,12 +33,13 @@ class EdgeTerm(NamedTuple):
 
     Attributes:
         features: ``[E, edge_dim]``, in the order of ``graph.edge_index``.
-        loop_features: ``[self_loops, edge_dim]``, those of the added self-loops.
+        loop_features: ``[self_loops, edge_dim]``, those of the added self-loops; or ``'mean'`` or ``'add'`` for that reduction of
+            the features of a node's in-edges.
         weight: ``[H, edge_dim]`` for the score of GAT, ``[H, D, edge_dim]`` for that of GATv2.
     """
 
     features: Tensor
-    loop_features: Tensor
+    loop_features: Tensor | str
     weight: Tensor
 
 
@@ -98,9 +99,15 @@ PairScore = EqualScore | GATScore | GATv2Score | FunctionScore
 
 
 class Dropout(NamedTuple):
-    """Dropout of attention coefficients. The mask is drawn from torch's random generator."""
+    """Dropout of attention coefficients.
+
+    Attributes:
+        probability: Probability that a coefficient is dropped.
+        seed: ``[1]``, int64. All backends draw the same mask from it: see :func:`graphgym_lcat.kernels.dropout.keep_mask`.
+    """
 
     probability: float
+    seed: Tensor
 
 
 class Coefficients(NamedTuple):

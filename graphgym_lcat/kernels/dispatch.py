@@ -118,7 +118,7 @@ def _request(operator: Operator, graph: Graph, *tensors: Tensor) -> Request:
 def _score_request(
     operator: Operator, graph: Graph, score: PairScore, dropout: Dropout | None, *tensors: Tensor
 ) -> Request:
-    tensors = (*tensors, *(part for part in score if isinstance(part, Tensor)))
+    tensors = (*tensors, *(part for part in (*score, *(score.edge or ())) if isinstance(part, Tensor)))
     request = _request(operator, graph, *tensors)
     return request._replace(
         heads=score.key.size(1), score=score.kind, edge_term=score.edge is not None, dropout=dropout is not None

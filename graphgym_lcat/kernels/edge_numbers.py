@@ -23,6 +23,11 @@ class EdgeNumbers:
 
     def __init__(self, edge_index: Tensor, layout: CompactLayout):
         self.edges = edge_index.size(1)
+        if self.edges + layout.self_loops > MAX_EDGES:
+            raise ValueError(
+                f"dropout, edge features and attention coefficients support up to {MAX_EDGES} edges with self-loops in the fused "
+                f"kernels, the graph has {self.edges + layout.self_loops}; use backend='torch'"
+            )
         src, dst = edge_index.to(torch.int64).contiguous()
         kept = layout.col.size(0)
         self.complete = kept == self.edges

@@ -49,29 +49,28 @@ class Extras(NamedTuple):
         return create(self.num_edges, width, dtype=like.dtype)
 
 
-def fill_loops(extras: Extras, rows: Tensor, mean: bool) -> None:
+def fill_loops(extras: Extras, rows: Tensor, loops: Tensor, mean: bool) -> None:
     """Writes the mean or the sum of the rows of a node's in-edges to that of its self-loop."""
-    _fill_loops("fill_loops_forward", extras, rows, mean)
+    _fill_loops("fill_loops_forward", extras, rows, loops, mean)
 
 
-def fill_loops_backward(extras: Extras, grad: Tensor, mean: bool) -> None:
+def fill_loops_backward(extras: Extras, grad_loops: Tensor, grad_rows: Tensor, mean: bool) -> None:
     """Adds the gradients of the self-loops to those of the in-edges."""
-    _fill_loops("fill_loops_backward", extras, grad, mean)
+    _fill_loops("fill_loops_backward", extras, grad_loops, grad_rows, mean)
 
 
-def _fill_loops(name: str, extras: Extras, rows: Tensor, mean: bool) -> None:
-    layout, width = extras.layout, rows.size(1)
-    edges, by_row, _ = extras.numbers.pointers
+def _fill_loops(name: str, extras: Extras, given: Tensor, changed: Tensor, mean: bool) -> None:
+    layout, width = extras.layout, given.size(1)
     calls._call(
         name,
-        rows,
+        given,
         layout.rowptr.data_ptr(),
         layout.self_loops,
-        edges,
-        by_row,
+        extras.numbers.by_row.data_ptr(),
         int(mean),
         width,
-        rows.data_ptr(),
+        given.data_ptr(),
+        changed.data_ptr(),
         calls._threads(layout, width),
     )
 
@@ -212,17 +211,20 @@ def gat_coefficients_backward(
 
 
 class EdgeFeatures(NamedTuple):
-    """Features ``[edges, edge_dim]`` and their projection ``[H * D, edge_dim]``."""
+    """Features of edges ``[E, edge_dim]`` and of self-loops ``[self_loops, edge_dim]``; their projection ``[H * D, edge_dim]``."""
 
     features: Tensor
+    loop_features: Tensor
     weight: Tensor
 
     @property
-    def arguments(self) -> tuple[int, int, int]:
-        return self.features.data_ptr(), self.features.size(1), self.weight.data_ptr()
+    def arguments(self) -> tuple[int, int, int, int]:
+        # Without any edge the first address would be 0, which stands for no features.
+        loops = self.loop_features.data_ptr()
+        return self.features.data_ptr() or loops, loops, self.features.size(1), self.weight.data_ptr()
 
 
-_NO_FEATURES = (0, 0, 0)
+_NO_FEATURES = (0, 0, 0, 0)
 
 
 def gatv2_forward(
@@ -271,12 +273,12 @@ def gatv2_backward(
     scale: Tensor,
     grad: Tensor,
     features_need_grad: bool = True,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Gradients of query, key, value, att, and of edge features (if needed) and their projection."""
+) -> tuple[Tensor | None, ...]:
+    """Gradients of query, key, value, att; and of the features of edges and self-loops (if needed) and their projection."""
     layout = extras.layout
     _, heads, channels = value.shape
     grads = tuple(torch.empty_like(t) for t in (query, key, value, att))
-    grad_features, grad_weight = _new_edge_gradients(extras, edge, features_need_grad)
+    edge_grads = _new_edge_gradients(extras, edge, features_need_grad)
     calls._call(
         "gatv2_extended_backward",
         value,
@@ -289,11 +291,10 @@ def gatv2_backward(
         slope,
         *(t.data_ptr() for t in (out, shift, scale, grad)),
         *(g.data_ptr() for g in grads),
-        _pointer(grad_features),
-        _pointer(grad_weight),
+        *_edge_gradient_pointers(edge_grads),
         calls._threads(layout, heads * channels),
     )
-    return *grads, grad_features, grad_weight
+    return *grads, *edge_grads
 
 
 def gatv2_backward_symmetric(
@@ -362,12 +363,12 @@ def gatv2_coefficients_backward(
     scale: Tensor,
     grad: Tensor,
     features_need_grad: bool = True,
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Gradients of query, key, att, and of edge features (if needed) and their projection."""
+) -> tuple[Tensor | None, ...]:
+    """Gradients of query, key, att; and of the features of edges and self-loops (if needed) and their projection."""
     layout = extras.layout
     _, heads, depth = key.shape
     grads = tuple(torch.empty_like(t) for t in (query, key, att))
-    grad_features, grad_weight = _new_edge_gradients(extras, edge, features_need_grad)
+    edge_grads = _new_edge_gradients(extras, edge, features_need_grad)
     calls._call(
         "gatv2_coefficients_backward",
         key,
@@ -379,20 +380,28 @@ def gatv2_coefficients_backward(
         slope,
         *(t.data_ptr() for t in (gamma, shift, scale, grad)),
         *(g.data_ptr() for g in grads),
-        _pointer(grad_features),
-        _pointer(grad_weight),
+        *_edge_gradient_pointers(edge_grads),
         calls._threads(layout, heads * depth),
     )
-    return *grads, grad_features, grad_weight
+    return *grads, *edge_grads
 
 
-def _new_edge_gradients(
-    extras: Extras, edge: EdgeFeatures | None, features_need_grad: bool
-) -> tuple[Tensor | None, Tensor | None]:
+EdgeGradients = tuple[Tensor | None, Tensor | None, Tensor | None]
+
+
+def _new_edge_gradients(extras: Extras, edge: EdgeFeatures | None, features_need_grad: bool) -> EdgeGradients:
     if edge is None:
-        return None, None
-    grad_features = extras.new_edges(edge.features, edge.features.size(1)) if features_need_grad else None
-    return grad_features, torch.zeros_like(edge.weight)  # not written if there are no edges at all
+        return None, None, None
+    grad_features = grad_loops = None
+    if features_need_grad:
+        create = torch.empty_like if extras.numbers.complete else torch.zeros_like
+        grad_features, grad_loops = create(edge.features), torch.empty_like(edge.loop_features)
+    return grad_features, grad_loops, torch.zeros_like(edge.weight)  # not written if there are no edges at all
+
+
+def _edge_gradient_pointers(grads: EdgeGradients) -> tuple[int, int, int]:
+    edges, loops, weight = (_pointer(grad) for grad in grads)
+    return edges or loops, loops, weight
 
 
 def _pointer(tensor: Tensor | None) -> int:

@@ -107,7 +107,7 @@ def test_the_description_says_which_backend_computes_and_why(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["gat", "gatv2", "equal", "function", "gat_edges", "gatv2_edges"])
-@pytest.mark.parametrize("dropout", [None, Dropout(0.5)])
+@pytest.mark.parametrize("dropout", [None, Dropout(0.5, torch.tensor([7]))])
 def test_every_score_has_sums_and_coefficients(name, dropout, graph, scores):
     value = torch.randn(NODES, HEADS, CHANNELS)
     torch.manual_seed(0)

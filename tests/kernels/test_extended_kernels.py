@@ -86,6 +86,12 @@ def edge_rows(edges, rows):
     return held
 
 
+def joined(grads):
+    """Gradients that exist, those of edges and self-loops in one tensor."""
+    *grads, edges, loops, weight = grads
+    return grads if weight is None else [*grads, torch.cat([edges, loops]), weight]
+
+
 @pytest.mark.parametrize("dtype", library.NUMBERS, ids=str)
 @pytest.mark.parametrize("heads", HEADS)
 @pytest.mark.parametrize("with_term", [False, True])
@@ -167,7 +173,8 @@ def test_gatv2_equals_dense_attention(name, probability, edge_dim, heads, depth,
         (edges.num_dst, heads, channels),
         (edges.rows, heads),
     )
-    edge = None if edge_dim is None else kernels.EdgeFeatures(features, weight)
+    count = edges.edge_index.size(1)
+    edge = None if edge_dim is None else kernels.EdgeFeatures(features[:count], features[count:], weight)
     given = (query, key, value, att, features if edge else None, weight if edge else None)
     inputs = in_double(given)
     src, dst, number = edges.listed()
@@ -180,20 +187,20 @@ def test_gatv2_equals_dense_attention(name, probability, edge_dim, heads, depth,
     expected = aggregate(oracle_gamma(), src, dst, inputs[2], edges.num_dst)
     out, shift, scale = kernels.gatv2_forward(extras, query, key, value, att, edge, SLOPE)
     grads = kernels.gatv2_backward(extras, query, key, value, att, edge, SLOPE, out, shift, scale, grad)
-    actual = [out, *(g for g in grads if g is not None)]
+    actual = [out, *joined(grads)]
     assert_all_same(actual, [expected.detach(), *oracle_grads(expected, inputs, grad)], 4 * TOLERANCES[dtype])
     if edge is not None:
-        edge_rows(edges, grads[4])
+        edge_rows(edges, joined(grads)[4])
         fewer = kernels.gatv2_backward(extras, query, key, value, att, edge, SLOPE, out, shift, scale, grad, False)
-        assert fewer[4] is None
-        assert all(torch.equal(a, b) for a, b in zip(fewer[:4] + fewer[5:], grads[:4] + grads[5:], strict=True))
+        assert fewer[4] is None and fewer[5] is None
+        assert all(torch.equal(a, b) for a, b in zip(fewer[:4] + fewer[6:], grads[:4] + grads[6:], strict=True))
 
     expected = oracle_gamma()
     del inputs[2]
     gamma, shift, scale = kernels.gatv2_coefficients(extras, query, key, att, edge, SLOPE)
     grads = kernels.gatv2_coefficients_backward(extras, query, key, att, edge, SLOPE, gamma, shift, scale, grad_gamma)
     edge_rows(edges, gamma)
-    actual = [gamma[number], *(g for g in grads if g is not None)]
+    actual = [gamma[number], *joined(grads)]
     expected_grads = oracle_grads(expected, inputs, grad_gamma[number])
     assert_all_same(actual, [expected.detach(), *expected_grads], 4 * TOLERANCES[dtype])
 
@@ -222,11 +229,11 @@ def test_the_symmetric_backward_pass_with_dropout_equals_the_two_passes(nodes, h
 def test_self_loops_get_the_mean_or_sum_of_the_in_edges(name, mean):
     edges = GRAPHS[name]
     (rows,) = random_inputs(torch.float64, (edges.rows, 5))
-    src, dst, number = edges.listed()
+    _, dst, number = edges.listed()
     count = edges.edge_index.size(1)
     extras = edges.extras()
     filled = rows.clone()
-    kernels.fill_loops(extras, filled, mean)
+    kernels.fill_loops(extras, filled, filled[count:], mean)
     stored = number < count
     total = torch.zeros(edges.num_dst, 5, dtype=torch.float64).index_add(0, dst[stored], rows[number[stored]])
     sizes = torch.zeros(edges.num_dst, dtype=torch.float64).index_add(
@@ -240,7 +247,7 @@ def test_self_loops_get_the_mean_or_sum_of_the_in_edges(name, mean):
     # The transpose: ⟨fill(x), g⟩ = ⟨x, fillᵀ(g)⟩.
     grad = rows.flip(0).clone()
     through = grad.clone()
-    kernels.fill_loops_backward(extras, through, mean)
+    kernels.fill_loops_backward(extras, grad[count:], through, mean)
     held = edge_rows(edges, torch.zeros(edges.rows, 1))
     held[count:] = False
     torch.testing.assert_close(
@@ -290,7 +297,8 @@ def run_all(edges, dtype, heads=4, depth=8, probability=0.3):
         scalars = query[:, :, 0].contiguous(), key[:, :, 0].contiguous(), used, SLOPE
         gamma = kernels.gat_coefficients(extras, *scalars)
         results += [*gamma, *kernels.gat_coefficients_backward(extras, *scalars, *gamma, grad_gamma)]
-    for edge in (None, kernels.EdgeFeatures(features, weight)):
+    count = edges.edge_index.size(1)
+    for edge in (None, kernels.EdgeFeatures(features[:count], features[count:], weight)):
         pairs = query, key, value, att, edge, SLOPE
         state = kernels.gatv2_forward(extras, *pairs)
         results += [*state, *(g for g in kernels.gatv2_backward(extras, *pairs, *state, grad) if g is not None)]

@@ -16,13 +16,15 @@
 struct pair_extras {
     struct dropout dropout;
     const real *grad_gamma;   /* gradients of the coefficients themselves, [E + self-loops, heads]; NULL: of their sums */
-    const real *features;     /* [E + self-loops, edge_dim], or NULL */
+    const real *features;     /* [E, edge_dim], or NULL */
+    const real *loop_features; /* [self-loops, edge_dim] */
+    int64_t edge_count;
     int64_t edge_dim, padded; /* padded: to whole vectors */
     int64_t capacity;         /* edges per block */
     const int32_t *identity;  /* 0, 1, 2, … */
     const real *weight;       /* [edge_dim, heads · depth] */
     const real *back_weight;  /* [heads · depth, padded], times att; NULL if the features need no gradient */
-    real *grad_features;
+    real *grad_features, *grad_loop_features;
     real *projected, *inputs; /* this thread's: [capacity, heads · depth], [capacity, padded] */
 };
 
@@ -38,19 +40,33 @@ INLINE void copy_edges(int64_t heads, const struct block *block, const struct bl
             store(to + n, gather_edges(heads, part, n, block, edge, rows));
 }
 
+INLINE int64_t is_loop(const struct pair_extras *extras, int32_t number) { return number >= extras->edge_count; }
+
+INLINE const real *features_of(const struct pair_extras *extras, int32_t number)
+{
+    return is_loop(extras, number) ? extras->loop_features + (number - extras->edge_count) * extras->edge_dim
+                                   : extras->features + number * extras->edge_dim;
+}
+
+INLINE real *grad_features_of(const struct pair_extras *extras, int32_t number)
+{
+    return is_loop(extras, number) ? extras->grad_loop_features + (number - extras->edge_count) * extras->edge_dim
+                                   : extras->grad_features + number * extras->edge_dim;
+}
+
 /* Fills the buffer with the block's rows + W a, and makes `projected` a block of its rows. */
 NOINLINE void project_edges(int64_t heads, int64_t width, const struct block *block, const struct block_numbers *edge,
                             const real *rows, const struct pair_extras *extras, struct block *projected)
 {
     const int64_t count = block->count, edge_dim = extras->edge_dim, padded = extras->padded;
-    for (int64_t b = 0; b < count; b++) prefetch_row(extras->features + number_at(block, edge, b) * edge_dim);
+    for (int64_t b = 0; b < count; b++) prefetch_row(features_of(extras, number_at(block, edge, b)));
     for (int64_t b = 0; b < count; b++) {
         const real *row = rows + edge_at(block, b) * width;
         real *to = extras->projected + b * width;
         for (int64_t c = 0; c < width; c += LANES) store(to + c, load(row + c));
     }
     for (int64_t b = 0; b < count; b++) {
-        const real *row = extras->features + number_at(block, edge, b) * edge_dim;
+        const real *row = features_of(extras, number_at(block, edge, b));
         real *to = extras->inputs + b * padded;
         for (int64_t c = 0; c < padded; c++) to[c] = c < edge_dim ? row[c] : 0;
     }
@@ -106,7 +122,7 @@ NOINLINE void add_edge_gradients(int64_t heads, int64_t depth, const struct bloc
                                  .inner = width};
     add_product(&back, count, padded);
     for (int64_t b = 0; b < count; b++)
-        memcpy(extras->grad_features + number_at(block, edge, b) * extras->edge_dim, extras->inputs + b * padded,
+        memcpy(grad_features_of(extras, number_at(block, edge, b)), extras->inputs + b * padded,
                (size_t)extras->edge_dim * sizeof(real));
 }
 

@@ -4,8 +4,8 @@
  * With t = q_i + k_j + W a_ij and s_ij = d_ij LeakyReLU'(t) the gradient of W is att ∘ Σ s_ij a_ijᵀ, and grad att = Σ t ∘ s_ij has
  * the part Σ_d W_d ∘ (Σ s_ij a_ijᵀ)_d beside those of gatv2.c.
  *
- * Shapes as in gatv2.c; W is [heads · depth, edge_dim]. Arrays over edges are in the order of the input, implicit self-loops last;
- * the rows of edges that the layout does not hold are neither read nor written.
+ * Shapes as in gatv2.c; W is [heads · depth, edge_dim]. Arrays over edges are in the order of the input, implicit self-loops last
+ * (features of self-loops are an array of their own); the rows of edges that the layout does not hold are neither read nor written.
  */
 #include <stdlib.h>
 
@@ -22,14 +22,14 @@ struct graph {
 
 struct pairs {
     int64_t heads, depth, channels, edge_dim;
-    const real *q, *k, *v, *att, *features, *weight;
+    const real *q, *k, *v, *att, *features, *loop_features, *weight;
     real slope;
 };
 
 /* `out` is γ itself where the gradients are those of the coefficients. */
 struct results {
     const real *out, *shift, *scale, *grad;
-    real *grad_q, *grad_k, *grad_v, *grad_att, *grad_features, *grad_weight;
+    real *grad_q, *grad_k, *grad_v, *grad_att, *grad_features, *grad_loop_features, *grad_weight;
 };
 
 static int64_t workspace_per_thread(const struct pairs *p, const struct pair_extras *extras)
@@ -44,6 +44,7 @@ static real *prepare(const struct pairs *p, int threads, int32_t *identity, stru
     for (int32_t b = 0; b < BLOCK; b++) identity[b] = b;
     extras->identity = identity;
     extras->features = p->features;
+    extras->loop_features = p->loop_features;
     extras->edge_dim = p->edge_dim;
     extras->padded = (p->edge_dim + LANES - 1) / LANES * LANES;
     extras->capacity = !p->features || fit > most ? most : fit < LANES ? LANES : fit;
@@ -78,11 +79,11 @@ static struct pair_extras take_workspace(const struct pairs *p, struct pair_extr
 
 int EXPORT(gatv2_extended_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, EXTRA_ARGUMENTS,
                                    int64_t heads, int64_t depth, int64_t channels, const real *q, const real *k, const real *v,
-                                   const real *att, const real *features, int64_t edge_dim, const real *weight, double slope,
+                                   const real *att, const real *features, const real *loop_features, int64_t edge_dim, const real *weight, double slope,
                                    real *out, real *shift, real *scale, int threads)
 {
-    const struct pairs p = {heads, depth, channels, edge_dim, q, k, v, att, features, weight, (real)slope};
-    struct pair_extras shared = {.dropout = make_dropout(seed, probability)};
+    const struct pairs p = {heads, depth, channels, edge_dim, q, k, v, att, features, loop_features, weight, (real)slope};
+    struct pair_extras shared = {.dropout = make_dropout(seed, probability), .edge_count = edge_count};
     int32_t identity[BLOCK];
     real *memory = prepare(&p, threads, identity, &shared);
     if (!memory) return 1;
@@ -137,11 +138,11 @@ INLINE void coefficients_row(const struct pairs *p, struct edges edges, struct n
 
 int EXPORT(gatv2_coefficients_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, EXTRA_ARGUMENTS,
                                        int64_t heads, int64_t depth, const real *q, const real *k, const real *att,
-                                       const real *features, int64_t edge_dim, const real *weight, double slope, real *gamma,
+                                       const real *features, const real *loop_features, int64_t edge_dim, const real *weight, double slope, real *gamma,
                                        real *shift, real *scale, int threads)
 {
-    const struct pairs p = {heads, depth, 0, edge_dim, q, k, 0, att, features, weight, (real)slope};
-    struct pair_extras shared = {.dropout = make_dropout(seed, probability)};
+    const struct pairs p = {heads, depth, 0, edge_dim, q, k, 0, att, features, loop_features, weight, (real)slope};
+    struct pair_extras shared = {.dropout = make_dropout(seed, probability), .edge_count = edge_count};
     int32_t identity[BLOCK];
     real *memory = prepare(&p, threads, identity, &shared);
     if (!memory) return 1;
@@ -187,7 +188,9 @@ static int backward(const struct graph *g, const struct pairs *p, const struct r
     const int64_t weight_size = p->features ? p->edge_dim * width : 0;
     struct pair_extras shared = {.dropout = make_dropout(seed, probability),
                                  .grad_gamma = of_coefficients ? r->grad : 0,
-                                 .grad_features = r->grad_features};
+                                 .edge_count = g->edge_count,
+                                 .grad_features = r->grad_features,
+                                 .grad_loop_features = r->grad_loop_features};
     int32_t identity[BLOCK];
     real *memory = prepare(p, threads, identity, &shared);
     real *partial = calloc((size_t)(blocks * width + row_blocks * weight_size + g->rows * 3 * heads) + 1, sizeof *partial);
@@ -247,27 +250,28 @@ static int backward(const struct graph *g, const struct pairs *p, const struct r
 int EXPORT(gatv2_extended_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr,
                                     const int32_t *row, int64_t self_loops, EXTRA_ARGUMENTS, int64_t heads, int64_t depth,
                                     int64_t channels, const real *q, const real *k, const real *v, const real *att,
-                                    const real *features, int64_t edge_dim, const real *weight, double slope, const real *out,
+                                    const real *features, const real *loop_features, int64_t edge_dim, const real *weight, double slope, const real *out,
                                     const real *shift, const real *scale, const real *grad, real *grad_q, real *grad_k,
-                                    real *grad_v, real *grad_att, real *grad_features, real *grad_weight, int threads)
+                                    real *grad_v, real *grad_att, real *grad_features, real *grad_loop_features, real *grad_weight,
+                                    int threads)
 {
     const struct graph g = {rows, cols, self_loops, edge_count, rowptr, colptr, col, row, edge_by_row, edge_by_col};
-    const struct pairs p = {heads, depth, channels, edge_dim, q, k, v, att, features, weight, (real)slope};
-    const struct results r = {out, shift, scale, grad, grad_q, grad_k, grad_v, grad_att, grad_features, grad_weight};
+    const struct pairs p = {heads, depth, channels, edge_dim, q, k, v, att, features, loop_features, weight, (real)slope};
+    const struct results r = {out, shift, scale, grad, grad_q, grad_k, grad_v, grad_att, grad_features, grad_loop_features, grad_weight};
     return backward(&g, &p, &r, 0, seed, probability, threads);
 }
 
 /* `grad` is the gradient of gamma. */
 int EXPORT(gatv2_coefficients_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr,
                                         const int32_t *row, int64_t self_loops, EXTRA_ARGUMENTS, int64_t heads, int64_t depth,
-                                        const real *q, const real *k, const real *att, const real *features, int64_t edge_dim,
+                                        const real *q, const real *k, const real *att, const real *features, const real *loop_features, int64_t edge_dim,
                                         const real *weight, double slope, const real *gamma, const real *shift, const real *scale,
                                         const real *grad, real *grad_q, real *grad_k, real *grad_att, real *grad_features,
-                                        real *grad_weight, int threads)
+                                        real *grad_loop_features, real *grad_weight, int threads)
 {
     const struct graph g = {rows, cols, self_loops, edge_count, rowptr, colptr, col, row, edge_by_row, edge_by_col};
-    const struct pairs p = {heads, depth, 0, edge_dim, q, k, 0, att, features, weight, (real)slope};
-    const struct results r = {gamma, shift, scale, grad, grad_q, grad_k, 0, grad_att, grad_features, grad_weight};
+    const struct pairs p = {heads, depth, 0, edge_dim, q, k, 0, att, features, loop_features, weight, (real)slope};
+    const struct results r = {gamma, shift, scale, grad, grad_q, grad_k, 0, grad_att, grad_features, grad_loop_features, grad_weight};
     return backward(&g, &p, &r, 1, seed, probability, threads);
 }
 
