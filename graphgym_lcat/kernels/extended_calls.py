@@ -1,8 +1,8 @@
 """The C functions for dropout, edge features and attention coefficients on tensors.
 
-As in :mod:`graphgym_lcat.kernels.calls`, all tensors are on the CPU, of one dtype (float32 or float64) and contiguous (query and key
-of GAT: each row is). Tensors over edges have one row per edge of the input, then one per added self-loop. Edges that the layout
-does not hold have zeros.
+As in :mod:`graphgym_lcat.kernels.calls`, all tensors are on the CPU, of one dtype (float32 or float64) and contiguous (query and
+key of GAT: each row is). Tensors over edges have one row per edge of the input, then one per added self-loop. Edges that the
+layout does not hold have zeros.
 """
 
 from __future__ import annotations

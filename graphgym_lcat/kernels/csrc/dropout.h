@@ -59,19 +59,26 @@ NOINLINE struct dropout make_dropout(int64_t seed, double probability)
     return dropout;
 }
 
+#if defined(__clang__)
+#define SHUFFLE_WORDS(a, ...) __builtin_shufflevector(a, a, __VA_ARGS__)
+#else
+#define SHUFFLE_WORDS(a, ...) __builtin_shuffle(a, (word_mask){__VA_ARGS__})
+#endif
+
 /* Each edge's word, repeated for the heads that stand in one vector. */
 INLINE words repeat_words(int64_t heads, const uint32_t *w)
 {
-    if (heads == 1) return *(const loose_words *)w;
-    if (heads == 2) return (words){w[0], w[0], w[1], w[1], w[2], w[2], w[3], w[3]};
-    if (heads == 4) return (words){w[0], w[0], w[0], w[0], w[1], w[1], w[1], w[1]};
-    return (words){w[0], w[0], w[0], w[0], w[0], w[0], w[0], w[0]};
+    if (heads >= LANES) return (words){0} + w[0];
+    const words next = *(const loose_words *)w;
+    if (heads == 4) return SHUFFLE_WORDS(next, 0, 0, 0, 0, 1, 1, 1, 1);
+    if (heads == 2) return SHUFFLE_WORDS(next, 0, 0, 1, 1, 2, 2, 3, 3);
+    return next;
 }
 
 INLINE void fill_factors(int64_t heads, const struct dropout *dropout, int64_t count, const struct block *block,
                          const struct block_numbers *numbers, real *factors)
 {
-    uint32_t word[BLOCK + LANES];
+    uint32_t word[BLOCK + 2 * LANES];
     for (int64_t b = 0; b < count; b += LANES) {
         words x;
         if (b + LANES <= block->whole)

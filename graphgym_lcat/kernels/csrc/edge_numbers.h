@@ -54,6 +54,20 @@ INLINE void prefetch_edges(const struct block *block, const struct block_numbers
     for (int64_t b = 0; b < block->count; b++) __builtin_prefetch(rows + number_at(block, numbers, b) * width);
 }
 
+/* Reads the numbers per edge and head of a block. */
+INLINE void copy_edges(int64_t heads, const struct block *block, const struct block_numbers *edge, const real *rows, real *to)
+{
+    for (int64_t part = 0; part < period(heads); part += LANES)
+        for (int64_t n = part; n < block->count * heads; n += period(heads))
+            store(to + n, gather_edges(heads, part, n, block, edge, rows));
+}
+
+/* The same for rows that will be written. */
+INLINE void prefetch_written_edges(const struct block *block, const struct block_numbers *numbers, const real *rows, int64_t width)
+{
+    for (int64_t b = 0; b < block->count; b++) __builtin_prefetch(rows + number_at(block, numbers, b) * width, 1);
+}
+
 /* Writes values[b, h] to the rows of their edges. */
 INLINE void scatter_edges(int64_t heads, const struct block *block, const struct block_numbers *numbers, const real *values,
                           real *rows)
@@ -61,6 +75,26 @@ INLINE void scatter_edges(int64_t heads, const struct block *block, const struct
     for (int64_t b = 0; b < block->count; b++) {
         real *to = rows + number_at(block, numbers, b) * heads;
         for (int64_t h = 0; h < heads; h++) to[h] = values[b * heads + h];
+    }
+}
+
+/* sum = Σ rows[e] over the edges of a node. */
+INLINE void sum_edges(int64_t heads, struct edges edges, struct numbers numbers, const real *rows, real *sum)
+{
+    real lanes[MAX_HEADS];
+    struct block block;
+    struct block_numbers edge;
+    for (int64_t h = 0; h < heads; h++) sum[h] = 0;
+    while (next_block(&edges, heads, &block)) {
+        next_numbers(&numbers, heads, &block, &edge);
+        prefetch_edges(&block, &edge, rows, heads);
+        for (int64_t part = 0; part < period(heads); part += LANES) {
+            vec total = splat(0);
+            for (int64_t n = part; n < block.count * heads; n += period(heads))
+                total += only_edges(&block, heads, n, gather_edges(heads, part, n, &block, &edge, rows));
+            store(lanes + part, total);
+        }
+        fold_sum(heads, lanes, sum);
     }
 }
 

@@ -33,13 +33,6 @@ INLINE int next_pairs(struct edges *edges, int64_t heads, int extended, const st
     return next_small_block(edges, heads, extended ? extras->capacity : BLOCK / heads, block);
 }
 
-INLINE void copy_edges(int64_t heads, const struct block *block, const struct block_numbers *edge, const real *rows, real *to)
-{
-    for (int64_t part = 0; part < period(heads); part += LANES)
-        for (int64_t n = part; n < block->count * heads; n += period(heads))
-            store(to + n, gather_edges(heads, part, n, block, edge, rows));
-}
-
 INLINE int64_t is_loop(const struct pair_extras *extras, int32_t number) { return number >= extras->edge_count; }
 
 INLINE const real *features_of(const struct pair_extras *extras, int32_t number)
@@ -54,38 +47,66 @@ INLINE real *grad_features_of(const struct pair_extras *extras, int32_t number)
                                    : extras->grad_features + number * extras->edge_dim;
 }
 
+#ifdef __AVX512VL__
+#define TILE 4 /* vectors: with the 32 registers of AVX-512, 4 × 4 sums stay in them */
+#else
+#define TILE 2
+#endif
+
+/* Columns n … n + vectors · LANES − 1 of the rows + W a of some edges. */
+INLINE void project_tile(int edges, int vectors, const real *const *row, const real *const *features, const struct pair_extras *extras,
+                         int64_t width, int64_t n, real *to)
+{
+    vec sum[4][TILE];
+    UNROLL for (int e = 0; e < edges; e++)
+        UNROLL for (int v = 0; v < vectors; v++) sum[e][v] = load(row[e] + n + v * LANES);
+    for (int64_t d = 0; d < extras->edge_dim; d++) {
+        vec line[TILE];
+        UNROLL for (int v = 0; v < vectors; v++) line[v] = load(extras->weight + d * width + n + v * LANES);
+        UNROLL for (int e = 0; e < edges; e++) {
+            const real factor = features[e][d];
+            UNROLL for (int v = 0; v < vectors; v++) sum[e][v] += factor * line[v];
+        }
+    }
+    UNROLL for (int e = 0; e < edges; e++)
+        UNROLL for (int v = 0; v < vectors; v++) store(to + e * width + n + v * LANES, sum[e][v]);
+}
+
+INLINE void project_rows(int edges, const real *const *row, const real *const *features, const struct pair_extras *extras,
+                         int64_t width, real *to)
+{
+    int64_t n = 0;
+    for (; n + TILE * LANES <= width; n += TILE * LANES) project_tile(edges, TILE, row, features, extras, width, n, to);
+    for (; n < width; n += LANES) project_tile(edges, 1, row, features, extras, width, n, to);
+}
+
 /* Fills the buffer with the block's rows + W a, and makes `projected` a block of its rows. */
 NOINLINE void project_edges(int64_t heads, int64_t width, const struct block *block, const struct block_numbers *edge,
                             const real *rows, const struct pair_extras *extras, struct block *projected)
 {
-    const int64_t count = block->count, edge_dim = extras->edge_dim, padded = extras->padded;
+    const int64_t count = block->count;
+    const real *row[4], *features[4];
     for (int64_t b = 0; b < count; b++) prefetch_row(features_of(extras, number_at(block, edge, b)));
-    for (int64_t b = 0; b < count; b++) {
-        const real *row = rows + edge_at(block, b) * width;
-        real *to = extras->projected + b * width;
-        for (int64_t c = 0; c < width; c += LANES) store(to + c, load(row + c));
+    int64_t b = 0;
+    for (; b + 4 <= count; b += 4) {
+        for (int64_t e = 0; e < 4; e++) {
+            row[e] = rows + edge_at(block, b + e) * width;
+            features[e] = features_of(extras, number_at(block, edge, b + e));
+        }
+        project_rows(4, row, features, extras, width, extras->projected + b * width);
     }
-    for (int64_t b = 0; b < count; b++) {
-        const real *row = features_of(extras, number_at(block, edge, b));
-        real *to = extras->inputs + b * padded;
-        for (int64_t c = 0; c < padded; c++) to[c] = c < edge_dim ? row[c] : 0;
+    for (; b < count; b++) {
+        row[0] = rows + edge_at(block, b) * width;
+        features[0] = features_of(extras, number_at(block, edge, b));
+        project_rows(1, row, features, extras, width, extras->projected + b * width);
     }
-    const struct product product = {.x = extras->inputs,
-                                    .y = extras->weight,
-                                    .to = extras->projected,
-                                    .x_row = padded,
-                                    .x_column = 1,
-                                    .y_row = width,
-                                    .to_row = width,
-                                    .inner = edge_dim};
-    add_product(&product, count, width);
     const int64_t group = edges_per_vector(heads);
     projected->slot = extras->identity;
     projected->count = count;
     projected->own = 0;
     projected->whole = count - count % group;
-    for (int64_t b = 0; b < group; b++)
-        projected->tail[b] = (int32_t)(projected->whole + b < count ? projected->whole + b : count - 1);
+    for (int64_t l = 0; l < group; l++)
+        projected->tail[l] = (int32_t)(projected->whole + l < count ? projected->whole + l : count - 1);
 }
 
 /* With d_ij in `weight`: adds Σ a_ij s_ij to grad_weight [edge_dim, heads · depth] and writes the gradients of the features. */
@@ -101,6 +122,12 @@ NOINLINE void add_edge_gradients(int64_t heads, int64_t depth, const struct bloc
             for (int64_t c = h * depth; c < (h + 1) * depth; c += LANES)
                 store(row + c, leaky_slope(load(fixed + c) + load(row + c), d, slope));
         }
+    for (int64_t b = 0; b < count; b++) {
+        const real *row = features_of(extras, number_at(block, edge, b));
+        real *to = extras->inputs + b * padded;
+        memcpy(to, row, (size_t)extras->edge_dim * sizeof *to);
+        for (int64_t c = extras->edge_dim; c < padded; c++) to[c] = 0;
+    }
     const struct product sums = {.x = extras->inputs,
                                  .y = extras->projected,
                                  .to = grad_weight,

@@ -19,27 +19,34 @@ INLINE void coefficients_row(int64_t heads, struct edges edges, struct numbers n
     const struct edges all_edges = edges;
     const struct numbers all_numbers = numbers;
     real scores[BLOCK + LANES], q_lanes[MAX_HEADS], sum[MAX_HEADS];
-    struct block block;
+    struct block block, next;
     struct block_numbers edge;
+    int blocks = 0;
 
     spread(heads, q, q_lanes);
     for (int64_t h = 0; h < heads; h++) {
         shift[h] = LOWEST;
         sum[h] = 0;
     }
-    while (next_block(&edges, heads, &block)) {
+    while (next_block(&edges, heads, &next)) {
+        block = next;
         next_numbers(&numbers, heads, &block, &edge);
         if (extras->term) prefetch_edges(&block, &edge, extras->term, heads);
-        prefetch_edges(&block, &edge, gamma, heads);
+        prefetch_written_edges(&block, &edge, gamma, heads);
         for (int64_t part = 0; part < period(heads); part += LANES)
             for (int64_t n = part; n < block.count * heads; n += period(heads)) {
                 const vec x = score_input(heads, part, n, &block, &edge, load(q_lanes + part), k, k_stride, extras->term);
                 store(scores + n, leaky(x, slope));
             }
         add_scores(heads, &block, scores, shift, sum);
-        scatter_edges(heads, &block, &edge, scores, gamma);
+        blocks++;
+        if (blocks > 1 || edges.slot < edges.end || edges.self >= 0) scatter_edges(heads, &block, &edge, scores, gamma);
     }
     for (int64_t h = 0; h < heads; h++) scale[h] = 1 / (sum[h] < TINY ? TINY : sum[h]);
+    if (blocks == 1) {
+        write_coefficients(heads, &block, &edge, &extras->dropout, shift, scale, scores, gamma);
+        return;
+    }
     normalize_scores(heads, all_edges, all_numbers, &extras->dropout, shift, scale, gamma);
 }
 
@@ -97,26 +104,6 @@ INLINE void gradient_row(int64_t heads, struct edges edges, struct numbers numbe
         }
         fold_sum(heads, sum_lanes, grad_q);
         scatter_edges(heads, &block, &edge, y, grad_score);
-    }
-}
-
-/* sum = Σ rows[e] over the edges of a node. */
-INLINE void sum_edges(int64_t heads, struct edges edges, struct numbers numbers, const real *rows, real *sum)
-{
-    real lanes[MAX_HEADS];
-    struct block block;
-    struct block_numbers edge;
-    for (int64_t h = 0; h < heads; h++) sum[h] = 0;
-    while (next_block(&edges, heads, &block)) {
-        next_numbers(&numbers, heads, &block, &edge);
-        prefetch_edges(&block, &edge, rows, heads);
-        for (int64_t part = 0; part < period(heads); part += LANES) {
-            vec total = splat(0);
-            for (int64_t n = part; n < block.count * heads; n += period(heads))
-                total += only_edges(&block, heads, n, gather_edges(heads, part, n, &block, &edge, rows));
-            store(lanes + part, total);
-        }
-        fold_sum(heads, lanes, sum);
     }
 }
 

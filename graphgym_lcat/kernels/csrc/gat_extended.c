@@ -2,7 +2,7 @@
  *
  * Without a term the gradients are those of gat.c with dropped weights. A term has a gradient per edge and head,
  *   grad b_ij = γ_ij (f_ij g_i · v_j − D_i) LeakyReLU'(q_i + k_j + b_ij),
- * written in a pass over rows. Its sums over rows and over columns are the gradients of q and k.
+ * written in the pass over columns. Its sums over rows and over columns are the gradients of q and k.
  *
  * Shapes as in gat.c. Arrays over edges are in the order of the input, implicit self-loops last; the rows of edges that the layout
  * does not hold are neither read nor written.
@@ -41,53 +41,13 @@ int EXPORT(gat_extended_forward)(int64_t rows, const int64_t *rowptr, const int3
     return 0;
 }
 
-/* Gradients of q_i and of the terms of its edges. `node` holds q, shift, scale and D of this destination, side by side. */
-INLINE void gat_term_row(int64_t heads, int64_t channels, struct edges edges, struct numbers numbers, const struct extras *extras,
-                         const real *node, const real *k, int64_t k_stride, const real *v, const real *grad, real slope,
-                         real *grad_q, real *grad_term)
-{
-    const int64_t repeat = period(heads);
-    real product[BLOCK + LANES], factors[BLOCK + LANES], lanes[4 * MAX_HEADS], sum_lanes[MAX_HEADS];
-    struct block block;
-    struct block_numbers edge;
-
-    for (int64_t n = 0; n < 4; n++) spread(heads, node + n * heads, lanes + n * MAX_HEADS);
-    for (int64_t h = 0; h < heads; h++) grad_q[h] = 0;
-    while (next_block(&edges, heads, &block)) {
-        next_numbers(&numbers, heads, &block, &edge);
-        prefetch_block(&block, v, heads * channels);
-        prefetch_edges(&block, &edge, extras->term, heads);
-        prefetch_edges(&block, &edge, grad_term, heads);
-        if (extras->dropout.on) dropout_factors(heads, &extras->dropout, &block, &edge, factors);
-        pair_products(heads, &block, channels, grad, v, product);
-        for (int64_t part = 0; part < repeat; part += LANES) {
-            const vec q = load(lanes + part), shift = load(lanes + MAX_HEADS + part);
-            const vec scale = load(lanes + 2 * MAX_HEADS + part), mean = load(lanes + 3 * MAX_HEADS + part);
-            vec total = splat(0);
-            for (int64_t n = part; n < block.count * heads; n += repeat) {
-                const vec x = gather(heads, part, indices_at(&block, heads, n), k, k_stride) + q +
-                              gather_edges(heads, part, n, &block, &edge, extras->term);
-                const vec gamma = exponential(leaky(x, slope) - shift) * scale;
-                vec y = load(product + n);
-                if (extras->dropout.on) y *= load(factors + n);
-                y = leaky_slope(x, gamma * (y - mean), slope);
-                store(product + n, y);
-                total += only_edges(&block, heads, n, y);
-            }
-            store(sum_lanes + part, total);
-        }
-        fold_sum(heads, sum_lanes, grad_q);
-        scatter_edges(heads, &block, &edge, product, grad_term);
-    }
-}
-
-/* Gradients of k_j and v_j; those of the terms are there. `node` as above, of all destinations. */
+/* Gradients of k_j, v_j and of the terms of its edges. `node` holds q, shift, scale and D of all destinations, side by side. */
 INLINE void gat_term_column(int64_t heads, int64_t channels, struct edges edges, struct numbers numbers, const struct extras *extras,
-                            const real *node, const real *k, const real *grad, real slope, const real *grad_term, real *grad_k,
-                            real *grad_v)
+                            const real *node, const real *k, const real *v, const real *grad, real slope, real *grad_k,
+                            real *grad_v, real *grad_term)
 {
     const int64_t width = heads * channels, repeat = period(heads);
-    real p[BLOCK + LANES], factors[BLOCK + LANES], k_lanes[MAX_HEADS], sum_lanes[MAX_HEADS];
+    real p[BLOCK + LANES], d[BLOCK + LANES], factors[BLOCK + LANES], k_lanes[MAX_HEADS], sum_lanes[MAX_HEADS];
     struct block block;
     struct block_numbers edge;
 
@@ -97,7 +57,10 @@ INLINE void gat_term_column(int64_t heads, int64_t channels, struct edges edges,
     while (next_block(&edges, heads, &block)) {
         next_numbers(&numbers, heads, &block, &edge);
         prefetch_block(&block, grad, width);
+        prefetch_edges(&block, &edge, extras->term, heads);
+        prefetch_written_edges(&block, &edge, grad_term, heads);
         if (extras->dropout.on) dropout_factors(heads, &extras->dropout, &block, &edge, factors);
+        pair_products(heads, &block, channels, v, grad, d);
         for (int64_t part = 0; part < repeat; part += LANES) {
             const vec k_part = load(k_lanes + part);
             vec total = splat(0);
@@ -107,14 +70,18 @@ INLINE void gat_term_column(int64_t heads, int64_t channels, struct edges edges,
                               gather_edges(heads, part, n, &block, &edge, extras->term);
                 const vec shift = gather(heads, part, index, node + heads, 4 * heads);
                 const vec scale = gather(heads, part, index, node + 2 * heads, 4 * heads);
-                vec y = exponential(leaky(x, slope) - shift) * scale;
-                if (extras->dropout.on) y *= load(factors + n);
-                store(p + n, y);
-                total += only_edges(&block, heads, n, gather_edges(heads, part, n, &block, &edge, grad_term));
+                const vec mean = gather(heads, part, index, node + 3 * heads, 4 * heads);
+                const vec gamma = exponential(leaky(x, slope) - shift) * scale;
+                const vec factor = extras->dropout.on ? load(factors + n) : splat(1);
+                const vec y = leaky_slope(x, gamma * (factor * load(d + n) - mean), slope);
+                store(p + n, factor * gamma);
+                store(d + n, y);
+                total += only_edges(&block, heads, n, y);
             }
             store(sum_lanes + part, total);
         }
         fold_sum(heads, sum_lanes, grad_k);
+        scatter_edges(heads, &block, &edge, d, grad_term);
         const struct row_sum rows = {.heads = heads, .channels = channels, .rows = grad, .weight = p, .sum = grad_v};
         add_block(add_weighted_rows, rows, &block);
     }
@@ -155,17 +122,7 @@ int EXPORT(gat_extended_backward)(int64_t rows, const int64_t *rowptr, const int
                 to[2 * heads + h] = scale[n];
                 to[3 * heads + h] = dot(channels, grad + c, out + c);
             }
-            if (term) {
-#define ROW(heads)                                                                                                            \
-    gat_term_row(heads, channels, edges, numbers, &extras, to, k, k_stride, v, grad + i * width, (real)slope, grad_q + i * heads, \
-                 grad_term)
-                if (heads == 4)
-                    ROW(4);
-                else
-                    ROW(heads);
-#undef ROW
-                continue;
-            }
+            if (term) continue;
             const real *my_out = positive_out ? positive_out + i * width : positive_grad;
             const real *my_sum = positive_sum ? positive_sum + i * heads : computed_sum;
             if (!positive_out)
@@ -177,8 +134,8 @@ int EXPORT(gat_extended_backward)(int64_t rows, const int64_t *rowptr, const int
         }
 #define COLUMN(heads)                                                                                                         \
     if (term)                                                                                                                 \
-        gat_term_column(heads, channels, edges, numbers, &extras, node, k + j * k_stride, grad, (real)slope, grad_term,       \
-                        grad_k + j * heads, grad_v + j * width);                                                              \
+        gat_term_column(heads, channels, edges, numbers, &extras, node, k + j * k_stride, v + j * width, grad, (real)slope,   \
+                        grad_k + j * heads, grad_v + j * width, grad_term);                                                   \
     else                                                                                                                      \
         gat_backward_column(heads, channels, edges, node, k + j * k_stride, v + j * width, grad, (real)slope, 1, &extras,     \
                             numbers, grad_k + j * heads, grad_v + j * width, positive_grad);
@@ -193,6 +150,12 @@ int EXPORT(gat_extended_backward)(int64_t rows, const int64_t *rowptr, const int
             }
         }
 #undef COLUMN
+        if (term) {
+#pragma omp for schedule(dynamic, ROWS_PER_TASK)
+            for (int64_t i = 0; i < rows; i++)
+                sum_edges(heads, edges_of(col, rowptr, i, self_loops), numbers_of(edge_by_row, rowptr, i, edge_count), grad_term,
+                          grad_q + i * heads);
+        }
     }
     free(node);
     return 0;

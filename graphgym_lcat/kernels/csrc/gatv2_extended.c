@@ -112,17 +112,19 @@ INLINE void coefficients_row(const struct pairs *p, struct edges edges, struct n
     const struct edges all_edges = edges;
     const struct numbers all_numbers = numbers;
     real scores[BLOCK + LANES], sum[MAX_HEADS];
-    struct block block, projected;
+    struct block block, next, projected;
     struct block_numbers edge;
+    int blocks = 0;
 
     for (int64_t h = 0; h < heads; h++) {
         shift[h] = LOWEST;
         sum[h] = 0;
     }
-    while (next_pairs(&edges, heads, 1, extras, &block)) {
+    while (next_pairs(&edges, heads, 1, extras, &next)) {
+        block = next;
         next_numbers(&numbers, heads, &block, &edge);
         prefetch_block(&block, p->k, width);
-        prefetch_edges(&block, &edge, gamma, heads);
+        prefetch_written_edges(&block, &edge, gamma, heads);
         if (p->features) {
             project_edges(heads, width, &block, &edge, p->k, extras, &projected);
             pair_scores(heads, &projected, p->depth, q, extras->projected, p->att, p->slope, scores);
@@ -130,9 +132,14 @@ INLINE void coefficients_row(const struct pairs *p, struct edges edges, struct n
             pair_scores(heads, &block, p->depth, q, p->k, p->att, p->slope, scores);
         }
         add_scores(heads, &block, scores, shift, sum);
-        scatter_edges(heads, &block, &edge, scores, gamma);
+        blocks++;
+        if (blocks > 1 || edges.slot < edges.end || edges.self >= 0) scatter_edges(heads, &block, &edge, scores, gamma);
     }
     for (int64_t h = 0; h < heads; h++) scale[h] = 1 / (sum[h] < TINY ? TINY : sum[h]);
+    if (blocks == 1) {
+        write_coefficients(heads, &block, &edge, &extras->dropout, shift, scale, scores, gamma);
+        return;
+    }
     normalize_scores(heads, all_edges, all_numbers, &extras->dropout, shift, scale, gamma);
 }
 

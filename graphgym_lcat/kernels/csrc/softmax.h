@@ -32,26 +32,34 @@ INLINE void add_scores(int64_t heads, const struct block *block, const real *sco
     fold_sum(heads, lanes, sum);
 }
 
-/* Turns the scores of a node's edges, which stand in `gamma`, into coefficients. */
+/* Turns the scores of a block's edges into coefficients and writes them to `gamma`. */
+INLINE void write_coefficients(int64_t heads, const struct block *block, const struct block_numbers *edge,
+                               const struct dropout *dropout, const real *shift, const real *scale, real *scores, real *gamma)
+{
+    const int64_t repeat = period(heads);
+    real factors[BLOCK + LANES], shift_lanes[MAX_HEADS], scale_lanes[MAX_HEADS];
+    spread(heads, shift, shift_lanes);
+    spread(heads, scale, scale_lanes);
+    if (dropout->on) dropout_factors(heads, dropout, block, edge, factors);
+    for (int64_t part = 0; part < repeat; part += LANES)
+        for (int64_t n = part; n < block->count * heads; n += repeat) {
+            const vec value = exponential(load(scores + n) - load(shift_lanes + part)) * load(scale_lanes + part);
+            store(scores + n, dropout->on ? value * load(factors + n) : value);
+        }
+    scatter_edges(heads, block, edge, scores, gamma);
+}
+
+/* The same for a node of several blocks, whose scores are in `gamma`. */
 INLINE void normalize_scores(int64_t heads, struct edges edges, struct numbers numbers, const struct dropout *dropout,
                              const real *shift, const real *scale, real *gamma)
 {
-    const int64_t repeat = period(heads);
-    real y[BLOCK + LANES], factors[BLOCK + LANES], shift_lanes[MAX_HEADS], scale_lanes[MAX_HEADS];
+    real scores[BLOCK + LANES];
     struct block block;
     struct block_numbers edge;
-    spread(heads, shift, shift_lanes);
-    spread(heads, scale, scale_lanes);
     while (next_block(&edges, heads, &block)) {
         next_numbers(&numbers, heads, &block, &edge);
-        if (dropout->on) dropout_factors(heads, dropout, &block, &edge, factors);
-        for (int64_t part = 0; part < repeat; part += LANES)
-            for (int64_t n = part; n < block.count * heads; n += repeat) {
-                const vec e = gather_edges(heads, part, n, &block, &edge, gamma);
-                const vec value = exponential(e - load(shift_lanes + part)) * load(scale_lanes + part);
-                store(y + n, dropout->on ? value * load(factors + n) : value);
-            }
-        scatter_edges(heads, &block, &edge, y, gamma);
+        copy_edges(heads, &block, &edge, gamma, scores);
+        write_coefficients(heads, &block, &edge, dropout, shift, scale, scores, gamma);
     }
 }
 
