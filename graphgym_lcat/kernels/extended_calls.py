@@ -311,7 +311,7 @@ def gatv2_backward_symmetric(
     """See :func:`graphgym_lcat.kernels.calls.gatv2_backward_symmetric`."""
     layout = extras.layout
     _, heads, channels = value.shape
-    grads = tuple(torch.empty_like(t) for t in (features, value, att))
+    grads = torch.empty_like(features), torch.empty_like(value), torch.empty_like(att)
     calls._call(
         "gatv2_extended_backward_symmetric",
         value,

@@ -14,9 +14,9 @@ from graphgym_lcat.kernels import calls, extended_calls, ops_extended, torch_pat
 from graphgym_lcat.kernels.backend import Coefficients, Dropout, EdgeTerm, GATScore, GATv2Score
 from graphgym_lcat.kernels.extended_calls import EdgeFeatures, Extras
 from graphgym_lcat.kernels.graph import Graph
+from graphgym_lcat.kernels.library import LANES
 from graphgym_lcat.kernels.ops import handle
 
-LANES = 8
 _NO_SEED = torch.zeros(1, dtype=torch.int64)
 
 
@@ -26,32 +26,15 @@ def attend(graph: Graph, score: GATScore | GATv2Score, value: Tensor, dropout: D
     more_heads, more_channels = padding(heads, channels)
     if more_heads or more_channels:
         value = F.pad(value, (0, more_channels, 0, more_heads))
-    gat = isinstance(score, GATScore)
-    out = _attend_gat(graph, score, value, dropout) if gat else _attend_gatv2(graph, score, value, dropout)
+    attend_score = _attend_gat if isinstance(score, GATScore) else _attend_gatv2
+    out = attend_score(graph, score, value, dropout)  # type: ignore[arg-type]  # chosen by the type of the score
     return out[:, :heads, :channels] if more_heads or more_channels else out
 
 
 def coefficients(graph: Graph, score: GATScore | GATv2Score, dropout: Dropout | None) -> Coefficients:
     """See :meth:`.Backend.coefficients`."""
     heads, count = score.key.size(1), graph.edge_index.size(1)
-    seed, probability = _unpack(dropout)
-    if isinstance(score, GATScore):
-        query, key, term = _gat_inputs(graph, score)
-        if torch.compiler.is_compiling():
-            inputs = query, key, _or_empty(term, key), seed, probability, score.negative_slope
-            gamma = ops_extended.gat_coefficients(*handle(graph), *inputs)[0]
-        else:
-            extras = _extras(graph, dropout)
-            gamma = _GATCoefficients.apply(extras, query, key, term, score.negative_slope)
-    else:
-        query, key, att, features, loops, weight = _gatv2_inputs(graph, score)
-        if torch.compiler.is_compiling():
-            edge = (_or_empty(t, key) for t in (features, loops, weight))
-            inputs = query, key, att, *edge, seed, probability, score.negative_slope
-            gamma = ops_extended.gatv2_coefficients(*handle(graph), *inputs)[0]
-        else:
-            inputs = query, key, att, features, loops, weight
-            gamma = _GATv2Coefficients.apply(_extras(graph, dropout), *inputs, score.negative_slope)
+    gamma = _gat_gamma(graph, score, dropout) if isinstance(score, GATScore) else _gatv2_gamma(graph, score, dropout)
     if gamma.size(1) > heads:
         gamma = gamma[:, :heads]
     return Coefficients(gamma[:count], gamma[count:])
@@ -103,6 +86,27 @@ def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor, dropout: Dropo
     if features is None and query is key and extras.layout.symmetric:
         return _AttendSymmetricGATv2.apply(extras, query, value, att, slope)
     return _AttendGATv2.apply(extras, query, key, value, att, features, loops, weight, slope)
+
+
+def _gat_gamma(graph: Graph, score: GATScore, dropout: Dropout | None) -> Tensor:
+    query, key, term = _gat_inputs(graph, score)
+    slope = score.negative_slope
+    if torch.compiler.is_compiling():
+        seed, probability = _unpack(dropout)
+        inputs = query, key, _or_empty(term, key), seed, probability, slope
+        return ops_extended.gat_coefficients(*handle(graph), *inputs)[0]
+    return _GATCoefficients.apply(_extras(graph, dropout), query, key, term, slope)
+
+
+def _gatv2_gamma(graph: Graph, score: GATv2Score, dropout: Dropout | None) -> Tensor:
+    query, key, att, features, loops, weight = _gatv2_inputs(graph, score)
+    slope = score.negative_slope
+    if torch.compiler.is_compiling():
+        seed, probability = _unpack(dropout)
+        edge = (_or_empty(t, score.key) for t in (features, loops, weight))
+        inputs = query, key, att, *edge, seed, probability, slope
+        return ops_extended.gatv2_coefficients(*handle(graph), *inputs)[0]
+    return _GATv2Coefficients.apply(_extras(graph, dropout), query, key, att, features, loops, weight, slope)
 
 
 def _gat_inputs(graph: Graph, score: GATScore) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -236,9 +240,9 @@ class _GATCoefficients(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        query, key, term, *state = ctx.saved_tensors
+        query, key, term, gamma, shift, scale = ctx.saved_tensors
         inputs = query, key, term, ctx.slope
-        grads = extended_calls.gat_coefficients_backward(ctx.extras, *inputs, *state, grad.contiguous())
+        grads = extended_calls.gat_coefficients_backward(ctx.extras, *inputs, gamma, shift, scale, grad.contiguous())
         return None, *grads[:2], None if term is None else grads[2], None
 
 
@@ -272,10 +276,10 @@ class _AttendGATv2(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        saved = ctx.saved_tensors
-        nodes, edge, state = saved[:4], _edge(*saved[4:7]), saved[7:]
+        query, key, value, att, features, loops, weight, out, shift, scale = ctx.saved_tensors
+        inputs = query, key, value, att, _edge(features, loops, weight), ctx.slope
         need = ctx.needs_input_grad[5] or ctx.needs_input_grad[6]
-        grads = extended_calls.gatv2_backward(ctx.extras, *nodes, edge, ctx.slope, *state, grad.contiguous(), need)
+        grads = extended_calls.gatv2_backward(ctx.extras, *inputs, out, shift, scale, grad.contiguous(), need)
         return None, *grads, None
 
 
@@ -293,9 +297,9 @@ class _AttendSymmetricGATv2(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        features, value, att, *state = ctx.saved_tensors
-        inputs = features, value, att, ctx.slope
-        return None, *extended_calls.gatv2_backward_symmetric(ctx.extras, *inputs, *state, grad.contiguous()), None
+        features, value, att, out, shift, scale = ctx.saved_tensors
+        state = out, shift, scale, grad.contiguous()
+        return None, *extended_calls.gatv2_backward_symmetric(ctx.extras, features, value, att, ctx.slope, *state), None
 
 
 class _GATv2Coefficients(torch.autograd.Function):
@@ -321,9 +325,9 @@ class _GATv2Coefficients(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        saved = ctx.saved_tensors
-        nodes, edge, state = saved[:3], _edge(*saved[3:6]), saved[6:]
+        query, key, att, features, loops, weight, gamma, shift, scale = ctx.saved_tensors
+        inputs = query, key, att, _edge(features, loops, weight), ctx.slope
         need = ctx.needs_input_grad[4] or ctx.needs_input_grad[5]
-        inputs = *nodes, edge, ctx.slope
-        grads = extended_calls.gatv2_coefficients_backward(ctx.extras, *inputs, *state, grad.contiguous(), need)
+        state = gamma, shift, scale, grad.contiguous()
+        grads = extended_calls.gatv2_coefficients_backward(ctx.extras, *inputs, *state, need)
         return None, *grads, None

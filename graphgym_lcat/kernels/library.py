@@ -17,6 +17,7 @@ import torch
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever the arguments of a function in csrc/ change, so that a library built from other sources is never called.
 INTERFACE = 6
+LANES = 8  # numbers in a vector of the kernels
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
 NUMBERS = {torch.float32: "float", torch.float64: "double"}

@@ -88,9 +88,10 @@ differentiate(
 
 
 def _gat_coefficients_backward(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
-    query, key, term, seed, probability, slope, *state, grad = inputs
+    query, key, term, seed, probability, slope, *rest = inputs
     extras = _extras(graph, seed, probability)
-    grads = extended_calls.gat_coefficients_backward(extras, query, key, _optional(term), slope, *state, grad)
+    arguments: tuple[Any, ...] = (query, key, _optional(term), slope, *rest)
+    grads = extended_calls.gat_coefficients_backward(extras, *arguments)
     return grads if term.dim() > 1 else (*grads[:2], term.new_empty(0))
 
 
@@ -118,9 +119,9 @@ differentiate(
 
 
 def _attend_gatv2_backward(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
-    query, key, value, att, features, loops, weight, seed, probability, slope, *state, grad = inputs
-    extras, edge = _extras(graph, seed, probability), _edge(features, loops, weight)
-    return _present(extended_calls.gatv2_backward(extras, query, key, value, att, edge, slope, *state, grad), value)
+    query, key, value, att, features, loops, weight, seed, probability, slope, *rest = inputs
+    arguments: tuple[Any, ...] = (query, key, value, att, _edge(features, loops, weight), slope, *rest)
+    return _present(extended_calls.gatv2_backward(_extras(graph, seed, probability), *arguments), value)
 
 
 attend_gatv2 = operator(
@@ -150,9 +151,9 @@ differentiate(
 
 
 def _gatv2_coefficients_backward(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
-    query, key, att, features, loops, weight, seed, probability, slope, *state, grad = inputs
-    extras, edge = _extras(graph, seed, probability), _edge(features, loops, weight)
-    return _present(extended_calls.gatv2_coefficients_backward(extras, query, key, att, edge, slope, *state, grad), key)
+    query, key, att, features, loops, weight, seed, probability, slope, *rest = inputs
+    arguments: tuple[Any, ...] = (query, key, att, _edge(features, loops, weight), slope, *rest)
+    return _present(extended_calls.gatv2_coefficients_backward(_extras(graph, seed, probability), *arguments), key)
 
 
 gatv2_coefficients = operator(

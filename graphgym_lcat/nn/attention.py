@@ -162,6 +162,7 @@ class AttentionLayer(ConvolvedAttention, MessagePassing):
         its parent's, compiled for the messages of the parent.
         """
         super().__init_subclass__(**kwargs)
+        cls._defines_messages = any(name in vars(cls) for name in ("propagate", "message", "aggregate", "update"))
         if "propagate" not in vars(cls):
             cls.propagate = MessagePassing.propagate
 
@@ -176,6 +177,11 @@ class AttentionLayer(ConvolvedAttention, MessagePassing):
             or self._aggregate_forward_pre_hooks
             or self._aggregate_forward_hooks
         )
+
+    def _has_own_messages(self, layer: type) -> bool:
+        """Whether a subclass of ``layer`` computes messages in another way."""
+        below = type(self).__mro__[: type(self).__mro__.index(layer)]
+        return any(vars(cls).get("_defines_messages", False) for cls in below)
 
     def _in_flow(self, edges: Tensor) -> Tensor:
         """Edges from sources to destinations in the order that ``propagate`` expects."""

@@ -220,7 +220,7 @@ class LCATConv(AttentionLayer):
 
         features = self._edge_features(graph, edge_attr)
         dropout = self.dropout if self.training else 0.0
-        if self._is_observed():
+        if self._is_observed() or (return_attention_weights and self._has_own_messages(LCATConv)):
             edges, alpha = edge_list(graph, self._coefficients(graph, key, query, features, dropout))
             sizes = (num_src, num_dst) if self.flow == "source_to_target" else (num_dst, num_src)
             # propagate_type: (x: Tensor, alpha: Tensor)
