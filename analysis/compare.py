@@ -4,7 +4,8 @@ The verdict of a pair is one of
 
 - ``better`` / ``worse``: the Holm-adjusted p of the paired t-test is below α;
 - ``equivalent``: it is not, and two one-sided tests show that the difference is within ±margin (p < α, not adjusted);
-- ``undetermined``: neither, so these seeds do not decide;
+- ``suggestive``: neither, but the unadjusted p is below α;
+- ``undetermined``: none of these, so these seeds do not decide;
 - ``refused``: the runs cannot be paired; ``note`` names what is missing.
 """
 
@@ -23,7 +24,7 @@ from lcat_analysis.select import Condition, Selection
 from lcat_core.errors import ResultsError, did_you_mean, unknown_name
 from lcat_core.models import default_baselines, display_name
 
-VERDICTS = ("better", "worse", "equivalent", "undetermined", "refused")
+VERDICTS = ("better", "worse", "equivalent", "suggestive", "undetermined", "refused")
 FAMILIES = ("all", "dataset", "model")
 UNITS = ("run", "split")
 ALPHA = 0.05
@@ -53,6 +54,15 @@ class Comparisons:
         """Declared pairs, model → baseline, whose model has no finished run."""
         present = set(self.table["model"])
         return {model: baseline for model, baseline in self.baselines.items() if model not in present}
+
+    def pooling_notes(self) -> list[str]:
+        """Say what tests mean that pool the pairs of several splits."""
+        if self.splits < 2 or self.unit == "split":
+            return []
+        return [
+            f"The pairs of up to {self.splits} splits are pooled as if independent. Pairs of one split share it, "
+            "so these tests are about new seeds on these splits, not about new splits; for those, use --unit split."
+        ]
 
     def family_text(self) -> str:
         """Describe the family of Holm's correction."""
@@ -159,6 +169,10 @@ class _Pairing:
         row = {"model": model, "baseline": baseline, "dataset": condition[0], **self.selection.settings(condition)}
         values = self.selection.values(model, condition)
         try:
+            if values.isna().all() and not self.selection.cell(model, condition)["diverged"].any():
+                raise ResultsError(
+                    f"{display_name(model)} did not record {self.selection.measure_of(condition[0]).name}"
+                )
             other, remark = self._baseline_values(baseline, condition)
             row |= {"model_mean": values.mean(), "baseline_mean": other.mean()}
             _check_pairing(model, values, baseline, other)
@@ -244,7 +258,7 @@ def _decide(table: pd.DataFrame, measure: Measure, alpha: float, margin: float |
     tested = table["verdict"] != "refused"
     decided = tested & (table["p_holm"] < alpha)
     equivalent = tested & (table["p_equivalent"] < alpha)
-    table.loc[tested, "verdict"] = "undetermined"
+    table.loc[tested, "verdict"] = np.where(table.loc[tested, "p"] < alpha, "suggestive", "undetermined")
     table.loc[equivalent, "verdict"] = "equivalent"
     table.loc[decided, "verdict"] = np.where(measure.sign * table.loc[decided, "difference"] > 0, "better", "worse")
     small = decided & equivalent & (table["note"] == "")

@@ -67,18 +67,10 @@ def footer(comparisons: Comparisons) -> list[str]:
         "d_z: mean difference / its sd.",
         f"Holm p: adjusted over {comparisons.family_text()}. Detectable: the smallest true difference that n pairs with this "
         f"spread detect with {100 * POWER:g} % power at p < {alpha:g}, before Holm's adjustment.",
-        f"Verdict: better or worse if Holm's p < {alpha:g}; {equivalent}else undetermined.",
-        *_pooling(comparisons),
+        f"Verdict: better or worse if Holm's p < {alpha:g}; {equivalent}else suggestive if only the unadjusted p < {alpha:g}; "
+        "else undetermined.",
+        *comparisons.pooling_notes(),
         *refusals(comparisons),
-    ]
-
-
-def _pooling(comparisons: Comparisons) -> list[str]:
-    if comparisons.splits < 2 or comparisons.unit == "split":
-        return []
-    return [
-        f"The pairs of up to {comparisons.splits} splits are pooled as if independent. Pairs of one split share it, "
-        "so these tests are about new seeds on these splits, not about new splits; for those, use --unit split."
     ]
 
 

@@ -46,8 +46,10 @@ def place_labels(
     renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # new_figure gives it an Agg canvas
     pixel = figure.dpi / 72  # pixels per point
     to_pixels = axes.transData.transform
-    marks = [_around(to_pixels(point), MARK * pixel) for point in obstacles]
-    marks += [_around(to_pixels(point), 0.7 * pixel) for point in lines]
+    marks = np.array(
+        [_around(to_pixels(point), MARK * pixel) for point in obstacles]
+        + [_around(to_pixels(point), 0.7 * pixel) for point in lines]
+    ).reshape(-1, 4)
     frame = axes.get_window_extent(renderer)
     inside = (frame.x0 + 3, frame.y0 + 3, frame.x1, frame.y1)  # clear of the spines
     taken: list[Box] = []
@@ -59,12 +61,13 @@ def place_labels(
         note = axes.annotate(text, anchor, (0, 0), textcoords="offset points", **style)
         size = np.asarray(note.get_window_extent(renderer).size)
         places = [_place(to_pixels(anchor), size, d, angle, pixel) for d in DISTANCES for angle in ANGLES]
+        others = np.array(taken).reshape(-1, 4)
         costs = [
-            4 * sum(_overlap(place.box, other) for other in taken)
-            + 4 * (_area(place.box) - _overlap(place.box, inside))
-            + 3 * sum(_overlap(place.box, mark) for mark in marks)
+            4 * _overlap(place.box, others)
+            + 4 * (_area(place.box) - _overlap(place.box, np.array([inside])))
+            + 3 * _overlap(place.box, marks)
             + 3 * place.distance
-            + 4 * sum(_overlap(piece, other) for piece in _leader(to_pixels(anchor), place, pixel) for other in taken)
+            + 4 * sum(_overlap(piece, others) for piece in _leader(to_pixels(anchor), place, pixel))
             for place in places
         ]
         best = places[int(np.argmin(costs))]
@@ -128,5 +131,8 @@ def _area(box: Box) -> float:
     return max(box[2] - box[0], 0) * max(box[3] - box[1], 0)
 
 
-def _overlap(a: Box, b: Box) -> float:
-    return _area((max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])))
+def _overlap(box: Box, others: np.ndarray) -> float:
+    """Return the area that a box shares with others, ``[n, 4]``."""
+    width = np.minimum(box[2], others[:, 2]) - np.maximum(box[0], others[:, 0])
+    height = np.minimum(box[3], others[:, 3]) - np.maximum(box[1], others[:, 1])
+    return float((width.clip(min=0) * height.clip(min=0)).sum())

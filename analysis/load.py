@@ -5,9 +5,11 @@ Every run that failed, stopped, cannot be read or has never started is a row of 
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
 import os
+import tempfile
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +21,7 @@ from lcat_analysis.graphgym import read_graphgym_run
 from lcat_analysis.metrics import declared_fields
 from lcat_analysis.run_config import experiment_settings, read_config
 from lcat_analysis.sweep_folder import Sweep, find_sweeps, merge_grids
+from lcat_core.archive import is_archive, read_archive, unpack_archive
 from lcat_core.datasets import SIZES
 from lcat_core.errors import ResultsError
 from lcat_core.metrics import METRICS, recorded_metrics
@@ -36,7 +39,7 @@ from lcat_core.run_folder import (
 
 FIXED_COLUMNS = (
     "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed",
-    "best_epoch", "test_epoch", "epoch_by", "seconds", "lambdas", "extra", "path",
+    "best_epoch", "test_epoch", "epoch_by", "seconds", "lambdas", "extra", "diverged", "path",
 )  # fmt: skip
 PROBLEM_COLUMNS = ("sweep", "run_id", "state", "exclusion", "detail", "path")
 
@@ -46,8 +49,13 @@ class Exclusion(StrEnum):
 
     UNREADABLE = "unreadable"  # its files are damaged, or written by another version
     SUPERSEDED = "superseded"  # only an earlier version of the grid asked for it
-    REPEATED = "repeated"  # another run has the same settings, split and seed
+    REPEATED = "repeated"  # another run has the same settings, split and seed, and the same result
+    CONFLICTING = "conflicting"  # another run has the same settings, split and seed, but another result
     DIVERGED = "diverged"  # a metric is not a number
+
+
+#: Runs that are in the table all the same.
+_KEPT = (Exclusion.CONFLICTING, Exclusion.DIVERGED)
 
 
 @dataclass
@@ -58,8 +66,8 @@ class Results:
         runs: One row per finished run. Metrics are columns such as ``test.accuracy`` (fractions); hyperparameters are columns
             named by their key (``optim.base_lr``).
         problems: One row per run without a usable result. ``state`` is the state that ``lcat status`` shows; ``exclusion`` is
-            the `Exclusion` if the analysis leaves the run out for another reason, else empty. A diverged run is finished, so
-            it is in ``runs`` as well; its metric is NaN.
+            the `Exclusion` if the analysis leaves the run out for another reason, else empty. Diverged and conflicting runs
+            are finished, so they are in ``runs`` as well.
         sweeps: The folders that were read.
         param_keys: The columns of ``runs`` that are hyperparameters.
         recorded_metrics: Direction, scale and label of metrics that runs describe themselves.
@@ -100,22 +108,24 @@ class Results:
         return [text for sweep in self.sweeps for text in sweep.warnings]
 
     def counts(self) -> dict[str, int]:
-        """Count runs by exclusion, else by state; ``done`` first, and a diverged run counts as diverged only."""
-        diverged = int((self.problems["exclusion"] == Exclusion.DIVERGED).sum())
+        """Count runs by exclusion, else by state; ``done`` first, without diverged and conflicting runs."""
+        flawed = int(self.problems["exclusion"].isin([str(kind) for kind in _KEPT]).sum())
         kinds = self.problems["exclusion"].where(self.problems["exclusion"] != "", self.problems["state"])
         found = kinds.value_counts()
         order = [str(kind) for kind in (*State, *Exclusion) if kind in found.index]
-        return {"done": len(self.runs) - diverged, **{kind: int(found[kind]) for kind in order}}
+        return {"done": len(self.runs) - flawed, **{kind: int(found[kind]) for kind in order}}
 
 
 def load(*paths: str | os.PathLike[str]) -> Results:
-    """Read every sweep at or below ``paths``, and result trees of stock GraphGym and GraphGPS.
+    """Read every sweep at or below ``paths``, archives of `lcat export`, and result trees of stock GraphGym and GraphGPS.
 
     Raises:
         ResultsError: A path does not exist or contains no run, or two folders contain the same run.
     """
     sweeps: list[Sweep] = []
     for path in map(Path, paths):
+        if is_archive(path) and path.is_file():
+            path = _unpacked(path)
         if not path.is_dir():
             found = "a file" if path.exists() else "missing"
             raise ResultsError(f"expected a results directory, but {path} is {found}")
@@ -135,8 +145,17 @@ def load(*paths: str | os.PathLike[str]) -> Results:
     return _assemble(sweeps, rows, problems)
 
 
+def _unpacked(path: Path) -> Path:
+    """Unpack an archive into a temporary folder that lives as long as this process: figures read its curves later."""
+    folder = tempfile.TemporaryDirectory(prefix="lcat-")
+    atexit.register(folder.cleanup)
+    unpack_archive(read_archive(path), Path(folder.name))
+    return Path(folder.name)
+
+
 def _read_sweep(sweep: Sweep) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    kept: dict[tuple[Any, ...], dict[str, Any]] = {}
+    rows = []
+    firsts: dict[tuple[Any, ...], dict[str, Any]] = {}
     problems = []
     seen = set()
     for run_dir in sweep.run_dirs:
@@ -144,15 +163,27 @@ def _read_sweep(sweep: Sweep) -> tuple[list[dict[str, Any]], list[dict[str, str]
         row, problem = _read_run(sweep, run_dir)
         if row is not None:
             seen.add(row["run_id"])
-            first = kept.setdefault(_identity(row), row)
+            first = firsts.setdefault(_identity(row), row)
             if first is not row:
-                detail = f"same settings, split and seed as {first['run_id']}, left out"
-                problem = _problem(sweep, row["run_id"], RunState(State.DONE, detail), run_dir, Exclusion.REPEATED)
+                exclusion, detail = _compare_repetition(first, row)
+                problem = _problem(sweep, row["run_id"], RunState(State.DONE, detail), run_dir, exclusion)
+            if first is row or exclusion is not Exclusion.REPEATED:
+                rows.append(row)
         if problem is not None:
             problems.append(problem)
     never_started = RunState(State.MISSING, "in the grid, never started")
     problems += [_problem(sweep, record.run_id, never_started) for record in sweep.records if record.run_id not in seen]
-    return list(kept.values()), problems
+    return rows, problems
+
+
+def _compare_repetition(first: dict[str, Any], row: dict[str, Any]) -> tuple[Exclusion, str]:
+    """Decide about a run with the settings, split and seed of an earlier one; the same experiment counts once."""
+    same = f"same settings, split and seed as {first['run_id']}"
+    for name, value in row["metrics"].items():
+        other = first["metrics"].get(name, math.nan)
+        if name.startswith("test.") and value != other and not (math.isnan(value) and math.isnan(other)):
+            return Exclusion.CONFLICTING, f"{same}, but {name} is {value:.6g} instead of {other:.6g}"
+    return Exclusion.REPEATED, f"{same}, left out"
 
 
 def _read_run(sweep: Sweep, run_dir: Path) -> tuple[dict[str, Any] | None, dict[str, str] | None]:
@@ -169,10 +200,10 @@ def _read_run(sweep: Sweep, run_dir: Path) -> tuple[dict[str, Any] | None, dict[
         return None, _problem(sweep, run_dir.name, unfinished_state(run_dir), run_dir)
     row["sweep"] = sweep.name
     scored = {name: value for name, value in row["metrics"].items() if not name.startswith("train.")}
-    not_finite = [name for name, value in scored.items() if not math.isfinite(value)]
-    if not not_finite:
+    row["diverged"] = tuple(name for name, value in scored.items() if not math.isfinite(value))
+    if not row["diverged"]:
         return row, None
-    state = RunState(State.DONE, f"not a number: {', '.join(not_finite)}")
+    state = RunState(State.DONE, f"not a number: {', '.join(row['diverged'])}")
     return row, _problem(sweep, row["run_id"], state, run_dir, Exclusion.DIVERGED)
 
 

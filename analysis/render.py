@@ -15,7 +15,8 @@ LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}":
     r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "λ": r"$\lambda$", "α":
     r"$\alpha$", "→": r"$\rightarrow$", "▼": r"$\triangledown$", "–": "--", "−": "$-$", "∞": r"$\infty$",
-    "σ": r"$\sigma$", "≤": r"$\le$", "…": r"\ldots{}",
+    "σ": r"$\sigma$", "≤": r"$\le$", "…": r"\ldots{}", "<": "$<$", ">": "$>$", "|": r"\textbar{}", "†": r"$^{\dagger}$",
+    "²": "$^2$", "ρ": r"$\rho$", "μ": r"$\mu$", "×": r"$\times$",
 }  # fmt: skip
 
 
@@ -85,7 +86,8 @@ def to_latex(table: Table) -> str:
 
 def latex(text: str) -> str:
     """Escape text for LaTeX."""
-    return "".join(LATEX_SPECIAL.get(char, char) for char in text.replace("\n", " "))
+    parts = re.split(r"\bd_z\b", text.replace("\n", " "))
+    return "$d_z$".join("".join(LATEX_SPECIAL.get(char, char) for char in part) for part in parts)
 
 
 def to_csv(table: Table) -> str:
@@ -223,7 +225,9 @@ def _pipe(fields: list[str]) -> str:
 
 
 def _ampersands(fields: list[str]) -> str:
-    return " & ".join(fields) + r" \\"
+    """Return one row; the line break before it would read ``[`` or ``*`` as its option."""
+    guard = "{}" if fields[0].startswith(("[", "*")) else ""
+    return guard + " & ".join(fields) + r" \\"
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {

@@ -106,7 +106,10 @@ def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | 
     except ResultsError:  # no dataset has a known degree
         return None
     table = trend_table(found)
-    caption = "Error bars: 95 % interval of the paired difference. Dashed: least squares over both scores, with its 95 % band."
+    caption = (
+        "Error bars: 95 % interval of the paired difference. Dashed: least squares through one point per dataset "
+        "(the mean of both scores), with its 95 % band."
+    )
     blocks = [
         _figure(trend_figure(found), "trend", caption),
         Block(table=to_html(table, notes=False), notes=table.notes),

@@ -29,7 +29,7 @@ class Selection:
 
     Attributes:
         runs: The rows of ``Results.runs`` that belong to the chosen configurations, with a column ``value``: the test metric,
-            in per cent if it is a fraction.
+            in per cent if it is a fraction. ``diverged`` says whether it is recorded, but not a number.
         choices: One row per configuration that competed: mean validation metric, number of runs, and which one won.
         measure: The metric.
         by: The validation column that decided, such as ``val.accuracy``.
@@ -156,6 +156,8 @@ def select(
         runs.loc[rows, "value"] = runs.loc[rows, f"test.{other.name}"] * other.factor
         if by in runs and f"val.{other.name}" in runs:
             runs.loc[rows, by] = runs.loc[rows, f"val.{other.name}"]
+    columns = [f"test.{others.get(dataset, measure).name}" for dataset in runs["dataset"]]
+    runs["diverged"] = [column in names for column, names in zip(columns, runs["diverged"], strict=True)]
     for used in (measure, *others.values()):
         used.check(runs.set_index("run_id")[f"test.{used.name}"])
     for key in [*chosen_keys, *variants, *(k for k in results.grid["match"] if k in runs)]:

@@ -16,16 +16,27 @@ from lcat_analysis.select import Condition, Selection
 from lcat_analysis.table_order import rule_before
 from lcat_core.models import display_name
 
+#: Marks a cell with fewer runs than others of its column.
+FEWER_RUNS = "†"
+
 
 @dataclass
 class Summary:
-    """The runs of one model under one condition."""
+    """The runs of one model under one condition.
+
+    Attributes:
+        n: Runs with a finite value.
+        mark: ``better``, ``worse`` or nothing.
+        diverged: Runs whose metric is not a number.
+        complete: No run diverged, and no other model has more runs under this condition.
+    """
 
     mean: float
     sd: float | None
     n: int
     mark: str = ""
     diverged: int = 0
+    complete: bool = True
 
 
 Summaries = Mapping[tuple[str, Condition], Summary]
@@ -53,10 +64,11 @@ def performance_table(
     summaries = {}
     for model in selection.models:
         for condition in conditions:
-            values = selection.values(model, condition)
-            if len(values):
+            runs = selection.cell(model, condition)
+            if len(runs):
                 mark = outcome.get((model, *condition), "")
-                summaries[model, condition] = summarise(values.to_numpy(float), mark)
+                summaries[model, condition] = summarise(runs, mark)
+    _mark_incomplete(summaries, conditions)
     averages = None
     if average:
         averages = {model: _average(selection, summaries, model, conditions) for model in selection.models}
@@ -77,12 +89,21 @@ def performance_table(
     )
 
 
-def summarise(values: np.ndarray, mark: str = "") -> Summary:
+def summarise(runs: pd.DataFrame, mark: str = "") -> Summary:
     """Return mean and sample standard deviation (ddof 1) of the finite values; a single run has no deviation."""
+    values = runs["value"].to_numpy(float)
     finite = values[np.isfinite(values)]
     mean = float(finite.mean()) if finite.size else math.nan
     sd = float(finite.std(ddof=1)) if finite.size > 1 else None
-    return Summary(mean, sd, finite.size, mark, values.size - finite.size)
+    return Summary(mean, sd, finite.size, mark, int(runs["diverged"].sum()))
+
+
+def _mark_incomplete(summaries: Mapping[tuple[str, Condition], Summary], conditions: Sequence[Condition]) -> None:
+    for condition in conditions:
+        own = [summary for (_, where), summary in summaries.items() if where == condition]
+        most = max((summary.n for summary in own), default=0)
+        for summary in own:
+            summary.complete = summary.n == most and not summary.diverged
 
 
 def arrange(
@@ -104,7 +125,7 @@ def arrange(
     columns = [*conditions]
     if averages:
         columns.append(("average",))
-        top = _extreme({m: s.mean for m, s in averages.items() if s}, measure)
+        top = _extreme({m: s.mean for m, s in averages.items() if s and s.complete}, measure)
         cells |= {(m, ("average",)): _cell(s, m in top) for m, s in averages.items() if s}
     data = _data(summaries, models, conditions, variants, best)
     filled = {(m, c): cells.get((m, c), Cell(MISSING)) for m in models for c in columns}
@@ -142,9 +163,9 @@ def _conditions_as_rows(
 
 def _cell(summary: Summary, best: bool) -> Cell:
     if not math.isfinite(summary.mean):
-        return Cell("diverged")
-    cell = mean_sd_cell(summary.mean, summary.sd)
-    return Cell(cell.text, summary.mark, best, summary.mean)
+        return Cell("diverged" if summary.diverged else MISSING)
+    text = mean_sd_cell(summary.mean, summary.sd).text
+    return Cell(text if summary.complete else f"{text} {FEWER_RUNS}", summary.mark, best, summary.mean)
 
 
 def _best_models(
@@ -152,7 +173,8 @@ def _best_models(
 ) -> dict[Condition, set[str]]:
     best = {}
     for condition in conditions:
-        means = {m: summaries[m, condition].mean for m in models if (m, condition) in summaries}
+        own = {m: summaries[m, condition] for m in models if (m, condition) in summaries}
+        means = {m: summary.mean for m, summary in own.items() if summary.complete}
         best[condition] = _extreme(means, measure)
     return best
 
@@ -170,8 +192,9 @@ def _average(selection: Selection, summaries: Summaries, model: str, conditions:
     """Average over all runs of a model; None if it lacks a condition, because its average would not be comparable."""
     if any((model, condition) not in summaries for condition in conditions):
         return None
-    runs = selection.runs
-    return summarise(runs.loc[runs["model"] == model, "value"].to_numpy(float))
+    average = summarise(selection.runs[selection.runs["model"] == model])
+    average.complete = all(summaries[model, condition].complete for condition in conditions)
+    return average
 
 
 def _degree(value: float) -> str:
@@ -192,14 +215,14 @@ def _data(
                 continue
             row = {"model": model, **dict(zip(("dataset", *variants), condition, strict=True))}
             row |= {"mean": summary.mean, "sd": summary.sd, "n": summary.n, "mark": summary.mark}
-            rows.append(row | {"best": model in best[condition]})
+            rows.append(row | {"best": model in best[condition], "complete": summary.complete})
     return pd.DataFrame(rows)
 
 
 def _footer(
     selection: Selection, comparisons: Comparisons | None, correction: str, summaries: Summaries, average: bool
 ) -> list[str]:
-    counts = sorted({summary.n for summary in summaries.values()})
+    counts = sorted({summary.n for summary in summaries.values() if summary.n} or {0})
     n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     splits = selection.runs.groupby("dataset")["split_seed"].nunique().max()
     pooled = "one split, shared by all seeds" if splits == 1 else f"the seeds of up to {splits} splits together"
@@ -207,18 +230,19 @@ def _footer(
     notes += _selection_notes(selection)
     if comparisons is not None and len(comparisons.tested):
         adjusted = "unadjusted, as in the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
+        of_splits = " of the means of splits" if comparisons.unit == "split" else ""
         notes.append(
-            f"Bold: better than its baseline, ▼: worse (two-sided paired t-test, α = {comparisons.alpha:g}, "
+            f"Bold: better than its baseline, ▼: worse (two-sided paired t-test{of_splits}, α = {comparisons.alpha:g}, "
             f"{adjusted}). Underlined: best mean."
         )
+        notes += comparisons.pooling_notes()
         pairs = (f"{display_name(m)} → {display_name(b)}" for m, b in comparisons.baselines.items())
         notes.append("Baselines: " + ", ".join(pairs))
     else:
         notes.append("Underlined: best mean. No model was tested against a baseline.")
     if average:
         notes.append("Average: over all runs of the model, ± their standard deviation.")
-    notes += _incomplete(summaries, counts[-1])
-    return notes
+    return [*notes, *_fewer_runs(summaries), *_not_recorded(selection, summaries)]
 
 
 def _selection_notes(selection: Selection) -> list[str]:
@@ -239,11 +263,23 @@ def _selection_notes(selection: Selection) -> list[str]:
     return [" ".join(sentences)] if sentences else []
 
 
-def _incomplete(summaries: Summaries, full: int) -> list[str]:
+def _fewer_runs(summaries: Summaries) -> list[str]:
     short = []
     for (model, condition), summary in summaries.items():
-        if summary.n < full:
+        if not summary.complete and (summary.n or summary.diverged):
             where = " ".join(show(value) for value in condition)
             diverged = f", {summary.diverged} diverged" if summary.diverged else ""
             short.append(f"{display_name(model)} on {where} (n = {summary.n}{diverged})")
-    return [f"Fewer runs: {'; '.join(short)}."] if short else []
+    return (
+        [
+            f"{FEWER_RUNS} Fewer runs than asked for or than other models have there, so never underlined: {'; '.join(short)}."
+        ]
+        if short
+        else []
+    )
+
+
+def _not_recorded(selection: Selection, summaries: Summaries) -> list[str]:
+    lacking = {condition[0] for (_, condition), summary in summaries.items() if not summary.n and not summary.diverged}
+    datasets = ", ".join(name for name in selection.datasets if name in lacking)
+    return [f"Not recorded: {selection.measure.label} on {datasets}."] if datasets else []

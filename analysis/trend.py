@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+MAX_NAMES = 20  # more names in a panel would cover each other
+SIDE_BY_SIDE = 0.012  # between the error bars of two scores, as a fraction of the range of degrees
+
+
 @dataclass
 class Fit:
     """Least squares y = intercept + slope · x; p and interval of the slope with HC3 errors."""
@@ -45,7 +49,7 @@ class Trend:
 
     Attributes:
         points: dataset, avg_degree, model, baseline, group (both scores of a model), difference, ci_low, ci_high.
-        fits: One line per pair and, pooled, per group of several pairs.
+        fits: One line per pair and, through the means of both scores, per group of several pairs.
         left_out: What is not a point, and why.
         measure: The metric of the differences.
         alpha: All intervals are at level 1 − α.
@@ -154,8 +158,23 @@ def _fit_all(
         for pair, own in members.groupby("pair", sort=False):
             fits[str(pair)] = fit_line(*_degree_and_difference(own), alpha)
         if members["pair"].nunique() > 1:
-            fits[f"{group!s}, both scores"] = fit_line(*_degree_and_difference(members), alpha)
+            means = mean_of_pairs(members)
+            fits[f"{group!s}, mean of both scores"] = fit_line(*_degree_and_difference(means), alpha)
+            incomplete = sorted(set(members["dataset"]) - set(means["dataset"]))
+            left_out += [
+                f"{group!s} on {name}: only one of the scores, so it is not in the mean of both" for name in incomplete
+            ]
     return Trend(points, {name: fit for name, fit in fits.items() if fit}, left_out, measure, alpha)
+
+
+def mean_of_pairs(points: pd.DataFrame) -> pd.DataFrame:
+    """Average the pairs of a group (both scores) to one point per dataset: two scores are not two datasets.
+
+    Only datasets with all pairs count; otherwise the line would mix the scores with the degree.
+    """
+    grouped = points.groupby("dataset", sort=False)
+    means = grouped[["avg_degree", "difference"]].mean()
+    return means[grouped["pair"].nunique() == points["pair"].nunique()].reset_index()
 
 
 def _degree_and_difference(points: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -168,8 +187,7 @@ def trend_table(found: Trend) -> Table:
     rows = [Row((name,), _fit_cells(fit)) for name, fit in found.fits.items()]
     notes = [
         f"{found.difference_name.capitalize()} against average degree (edges / nodes): ordinary least squares; "
-        "interval and p of the slope with HC3 errors. n: number of points, one per dataset. Lines of both scores count "
-        "every dataset twice, so their interval is too narrow.",
+        "interval and p of the slope with HC3 errors. n: number of points, one per dataset.",
     ]
     if not rows:
         notes.append("No line: a fit needs at least 3 points of different degrees.")
@@ -190,7 +208,7 @@ def _fit_cells(fit: Fit) -> list[Cell]:
 
 
 def trend_figure(found: Trend) -> Figure:
-    """Draw one panel per model: a point per dataset and score, the pooled line (dashed), and the band of its interval."""
+    """Draw one panel per model: a point per dataset and score; dashed, the line through one point per dataset, with its band."""
     groups = list(dict.fromkeys(found.points["group"]))
     with figures.styled():
         figure, axes = figures.new_panels(len(groups), 2, 2.9, sharey=True)
@@ -207,15 +225,18 @@ def trend_figure(found: Trend) -> Figure:
 
 def _draw_group(ax: Axes, points: pd.DataFrame, alpha: float) -> None:
     ax.axhline(0, color=figures.FAINT, lw=0.6, zorder=0)
-    for pair, own in points.groupby("pair", sort=False):
+    span = max(float(np.ptp(points["avg_degree"])), 1.0)
+    pairs = list(points.groupby("pair", sort=False))
+    for i, (pair, own) in enumerate(pairs):
         style = figures.look(own["model"].iloc[0])
         x, y = own["avg_degree"], own["difference"]
         if own["ci_low"].notna().any():
+            x = x + SIDE_BY_SIDE * span * (i - (len(pairs) - 1) / 2)
             bars = [y - own["ci_low"], own["ci_high"] - y]
             ax.errorbar(x, y, yerr=bars, fmt="none", ecolor=style["color"], elinewidth=0.7, alpha=0.6)
         style.pop("linestyle")
         ax.plot(x, y, linestyle="none", label=figures.plain(pair), **style)
-    degrees, differences = _degree_and_difference(points)
+    degrees, differences = _degree_and_difference(mean_of_pairs(points))
     result = _ols(degrees, differences)
     if result is not None:
         grid = np.linspace(degrees.min(), degrees.max(), 60)
@@ -223,8 +244,7 @@ def _draw_group(ax: Axes, points: pd.DataFrame, alpha: float) -> None:
         ax.plot(grid, line["mean"], color=figures.INK, lw=1, ls=(0, (4, 3)), zorder=1, gid="fit")
         if _has_interval(degrees):
             ax.fill_between(grid, line["mean_ci_lower"], line["mean_ci_upper"], color=figures.FAINT, alpha=0.18, lw=0)
-    span = max(np.ptp(degrees), 1)
-    ax.set_xlim(degrees.min() - 0.08 * span, degrees.max() + 0.42 * span)
+    ax.set_xlim(points["avg_degree"].min() - 0.08 * span, points["avg_degree"].max() + 0.42 * span)
     ax.legend(loc="upper left", handletextpad=0.3)
 
 
@@ -237,8 +257,10 @@ def _data_range(points: pd.DataFrame) -> tuple[float, float]:
 
 
 def _name_points(ax: Axes, points: pd.DataFrame) -> None:
-    """Write the name of each dataset beside its highest point."""
-    top = points.loc[points.groupby("dataset")["difference"].idxmax()].sort_values("avg_degree", ascending=False)
+    """Write the names of datasets beside their highest points; of many datasets, those farthest from the typical difference."""
+    top = points.loc[points.groupby("dataset")["difference"].idxmax()]
+    distance = (top["difference"] - points["difference"].median()).abs()
+    top = top.loc[distance.nlargest(MAX_NAMES).index].sort_values("avg_degree", ascending=False)
     anchors = list(zip(top["avg_degree"], top["difference"], strict=True))
     obstacles = list(zip(points["avg_degree"], points["difference"], strict=True))
     fitted = [(x, y) for line in ax.lines if line.get_gid() == "fit" for x, y in np.asarray(line.get_xydata())]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lcat_core.errors import ResultsError
-from lcat_core.files import parse_json, read_bytes, write_atomically, write_json, write_text
+from lcat_core.files import parse_json, read_bytes, write_atomically, write_text
 from lcat_core.run_folder import (
     LAMBDAS,
     RESULT,
@@ -36,15 +37,17 @@ SCHEMA = 1
 #: Names of archives; anything else is a folder or a table.
 SUFFIXES = (".jsonl", ".jsonl.gz")
 _MAX_BYTES = 4 * 2**30
+#: Run ids and names of sweeps become names of folders.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_+][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True)
 class ArchivedRun:
-    """One run: its result, the dataset's name in tables, and its curves (file name → text) if they were exported."""
+    """One run: its result, its curves (file name → text) if they were exported, and the name of its sweep."""
 
     result: RunResult
-    dataset: str
     curves: Mapping[str, str] = field(default_factory=dict)
+    sweep: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ def read_archive(path: Path) -> Archive:
     grids = header.get("grids")
     if not isinstance(grids, dict) or not all(isinstance(grid, dict) for grid in grids.values()):
         raise ResultsError(f"{path}, line 1: `grids` must map names of sweeps to grids")
+    if bad := [name for name in grids if not _PLAIN_NAME.fullmatch(name)]:
+        raise ResultsError(f"{path}, line 1: {bad[0]!r} is not the name of a sweep")
     runs: dict[str, ArchivedRun] = {}
     for number, line in enumerate(lines, start=2):
         where = f"{path}, line {number}"
@@ -106,8 +111,10 @@ def collect_runs(folder: Path, with_curves: bool = False) -> tuple[Archive, list
     """
     records, damaged = read_run_records(folder / "runs.jsonl")
     skipped = [damaged_lines_text(folder / "runs.jsonl", damaged)] if damaged else []
-    labels = {record.run_id: record.dataset for record in records if record.in_grid}
     superseded = {record.run_id for record in records if not record.in_grid}
+    grid = read_generated_yaml(folder / "grid.yaml") if (folder / "grid.yaml").exists() else {}
+    grid = grid if isinstance(grid, dict) else {}
+    name = str(grid.get("name") or folder.resolve().name)
     runs: dict[str, ArchivedRun] = {}
     for run_dir in sorted((folder / "runs").iterdir()):
         if run_dir.name in superseded or not run_dir.is_dir():
@@ -124,10 +131,8 @@ def collect_runs(folder: Path, with_curves: bool = False) -> tuple[Archive, list
             continue
         result = parse_result(_without_host(result.document), str(run_dir))
         curves = _read_curves(run_dir) if with_curves else {}
-        runs[result.run_id] = ArchivedRun(result, labels.get(result.run_id, str(result.dataset["name"])), curves)
-    grid = read_generated_yaml(folder / "grid.yaml") if (folder / "grid.yaml").exists() else {}
-    name = str(grid.get("name") or folder.resolve().name) if isinstance(grid, dict) else folder.resolve().name
-    return Archive({name: grid if isinstance(grid, dict) else {}}, runs), skipped
+        runs[result.run_id] = ArchivedRun(result, curves, name)
+    return Archive({name: grid}, runs), skipped
 
 
 def _without_host(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,14 +146,33 @@ def _read_curves(run_dir: Path) -> dict[str, str]:
     return {name: read_bytes(run_dir / name).decode() for name in names if (run_dir / name).is_file()}
 
 
-def restore_run(run: ArchivedRun, run_dir: Path) -> None:
-    """Write an archived run as a folder, ``result.json`` last; everything in it is as the run wrote it, the host aside."""
+def restore_run(run: ArchivedRun, run_dir: Path, durable: bool = True) -> None:
+    """Write an archived run as a folder, ``result.json`` last; everything in it is as the run wrote it, the host aside.
+
+    Args:
+        durable: Force every file to the disk, as a run does; not needed in a temporary folder.
+    """
     run_dir.mkdir(parents=True, exist_ok=True)
-    for name, text in run.curves.items():
-        if name == LAMBDAS or name in {f"{split}/{STATS}" for split in SPLITS}:
-            (run_dir / name).parent.mkdir(exist_ok=True)
+    allowed = {LAMBDAS, *(f"{split}/{STATS}" for split in SPLITS)}
+    files = {name: text for name, text in run.curves.items() if name in allowed}
+    for name, text in {**files, RESULT: _dump(run.result.document) + "\n"}.items():
+        (run_dir / name).parent.mkdir(exist_ok=True)
+        if durable:
             write_text(run_dir / name, text)
-    write_json(run_dir / RESULT, run.result.document)
+        else:
+            (run_dir / name).write_text(text, encoding="utf-8")
+
+
+def unpack_archive(archive: Archive, folder: Path) -> None:
+    """Write the runs as one folder per sweep, as far as the grids tell them apart; meant for a temporary folder."""
+    for number, (name, grid) in enumerate(archive.grids.items()):
+        sweep = folder / name
+        runs = sweep / "runs"
+        runs.mkdir(parents=True)
+        (sweep / "grid.yaml").write_text(json.dumps(grid), encoding="utf-8")  # JSON is YAML
+        for run_id, run in archive.runs.items():
+            if run.sweep == name or (not run.sweep and number == 0):
+                restore_run(run, runs / run_id, durable=False)
 
 
 def merge_archives(archives: Iterable[tuple[str, Archive]]) -> Archive:
@@ -175,18 +199,19 @@ def _scores(result: RunResult) -> tuple[object, ...]:
 
 
 def _lines(archive: Archive) -> Iterator[str]:
-    header = {"format": FORMAT, "schema": SCHEMA, "runs": len(archive.runs), "grids": archive.grids}
-    yield _dump(header)
+    grids = {name: archive.grids[name] for name in sorted(archive.grids)}
+    header = {"format": FORMAT, "schema": SCHEMA, "runs": len(archive.runs), "grids": grids}
+    yield _dump(header, sort_keys=False)  # the order of models in a grid is that of the tables
     for run_id in sorted(archive.runs):
         run = archive.runs[run_id]
-        line: dict[str, Any] = {"result": run.result.document, "dataset": run.dataset}
+        line: dict[str, Any] = {"result": run.result.document, "sweep": run.sweep}
         if run.curves:
             line["curves"] = dict(run.curves)
         yield _dump(line)
 
 
-def _dump(content: Any) -> str:
-    return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def _dump(content: Any, sort_keys: bool = True) -> str:
+    return json.dumps(content, sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _read_lines(path: Path) -> list[bytes]:
@@ -224,10 +249,11 @@ def _parse_run(content: Any, where: str) -> ArchivedRun:
     if not isinstance(content, dict):
         raise ResultsError(f"{where} must hold a JSON object")
     result = parse_result(content.get("result"), where)
-    dataset = content.get("dataset", result.dataset["name"])
-    curves = content.get("curves", {})
-    if not isinstance(dataset, str) or not isinstance(curves, dict):
-        raise ResultsError(f"{where}: `dataset` must be text and `curves` an object")
+    curves, sweep = content.get("curves", {}), content.get("sweep", "")
+    if not isinstance(sweep, str) or not isinstance(curves, dict):
+        raise ResultsError(f"{where}: `sweep` must be text and `curves` an object")
+    if not _PLAIN_NAME.fullmatch(result.run_id):
+        raise ResultsError(f"{where}: {result.run_id!r} is not the id of a run")
     if not all(isinstance(name, str) and isinstance(text, str) for name, text in curves.items()):
         raise ResultsError(f"{where}: `curves` must map file names to text")
-    return ArchivedRun(result, dataset, curves)
+    return ArchivedRun(result, curves, sweep)

@@ -19,7 +19,20 @@ class Statistics:
         return self.edges / self.nodes
 
 
-#: The eleven datasets of the paper, from the highest to the lowest average degree, then those of OGB.
+#: The heterophily benchmark of Platonov et al. (ICLR 2023): datasets that played no part in the paper.
+_HETEROPHILOUS = {
+    "Tolokers": Statistics(11758, 1038000, 10, 2),
+    "SquirrelFiltered": Statistics(2223, 93996, 2089, 5),
+    "ChameleonFiltered": Statistics(890, 17708, 2325, 5),
+    "Minesweeper": Statistics(10000, 78804, 7, 2),
+    "Actor": Statistics(7600, 53318, 932, 5),
+    "Roman-empire": Statistics(22662, 65854, 300, 18),
+    "Amazon-ratings": Statistics(24492, 186100, 300, 5),
+    "Questions": Statistics(48921, 307080, 301, 2),
+}
+HETEROPHILOUS = tuple(_HETEROPHILOUS)
+
+#: The eleven datasets of the paper, from the highest to the lowest average degree, then OGB's and the heterophily benchmark's.
 SIZES: dict[str, Statistics] = {
     "AmazonComputers": Statistics(13752, 491722, 767, 10),
     "AmazonPhoto": Statistics(7650, 238162, 745, 8),
@@ -36,4 +49,5 @@ SIZES: dict[str, Statistics] = {
     "ogbn-products": Statistics(2449029, 123718280, 100, 47),
     "ogbn-mag": Statistics(1939743, 21111007, 128, 349),
     "ogbn-proteins": Statistics(132534, 79122504, 8, 112),
+    **_HETEROPHILOUS,
 }

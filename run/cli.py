@@ -25,6 +25,7 @@ COMMANDS = (
     "trend",
     "plot",
     "report",
+    "export",
     "layers",
     "datasets",
     "bench",

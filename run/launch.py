@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lcat_core.run_folder import State
+from lcat_core.run_folder import RunState, State
 from lcat_core.text import count
 from lcat_run.engines.engine import Engine, Launch
 from lcat_run.engines.worker_pool import worker_log
@@ -18,6 +18,7 @@ from lcat_run.sweep.cost import longest_first
 from lcat_run.sweep.dry_run import describe_launch
 from lcat_run.sweep.folder import SweepFolder
 from lcat_run.sweep.grid import read_grid
+from lcat_run.sweep.known_runs import restore_known_runs
 from lcat_run.sweep.plan import Plan, make_plan
 from lcat_run.sweep.prepare import prepare_datasets
 from lcat_run.sweep.selection import select_runs
@@ -33,6 +34,7 @@ class SweepRequest:
         grid: A path, or the name of an included grid.
         overrides: Settings of the command line, by flat key.
         only: Values by key; only runs with these values are started.
+        known: Archives whose runs count as done.
         command: The words after ``lcat``.
     """
 
@@ -40,6 +42,7 @@ class SweepRequest:
     overrides: dict[str, Any] = field(default_factory=dict)
     only: dict[str, list[Any]] = field(default_factory=dict)
     retry_failed: bool = False
+    known: list[Path] = field(default_factory=list)
     dry_run: bool = False
     command: list[str] = field(default_factory=list)
 
@@ -51,7 +54,11 @@ def run_sweep(request: SweepRequest, engine: Engine) -> int:
         if not request.overrides:  # which may leave conditions of the grid without a run
             _print_notes(plan.notes)
         folder = sweep_folder(plan)
-        launch = _look(request, plan, folder, engine, worker)
+        known: set[str] = set()
+        if request.known:
+            known, note = restore_known_runs(request.known, plan, folder, write=not request.dry_run)
+            _print_notes([note])
+        launch = _look(request, plan, folder, engine, worker, known)
         if request.dry_run:
             return _describe(launch, engine)
         old = folder.write(plan, request.command)
@@ -81,13 +88,17 @@ def sweep_folder(plan: Plan) -> SweepFolder:
     return SweepFolder(Path(out_dir) / plan.grid.name)
 
 
-def _look(request: SweepRequest, plan: Plan, folder: SweepFolder, engine: Engine, worker: Worker) -> Launch:
-    """Find out what is done, running or waiting, and choose the runs to start."""
+def _look(
+    request: SweepRequest, plan: Plan, folder: SweepFolder, engine: Engine, worker: Worker, known: set[str]
+) -> Launch:
+    """Find out what is done, running or waiting, and choose the runs to start; ``known`` ones are done elsewhere."""
     chosen = select_runs(plan, request.only) if request.only else plan.runs
     if not request.dry_run:
         _print_notes(engine.reconcile(folder))
     queue = engine.look(folder)
     snapshot = scan(folder, plan.runs, queue.states)
+    if request.dry_run:  # otherwise their results are in the folder by now
+        snapshot.states.update(dict.fromkeys(known, RunState(State.DONE)))
     _print_notes([*queue.notes, *snapshot.notes])
     skipped = {State.DONE, *engine.skipped_states, *([] if request.retry_failed else [State.FAILED])}
     runs = [run for run in chosen if snapshot.states[run.run_id].state not in skipped]

@@ -11,6 +11,7 @@ _EXTRAS = {
     "jinja2": ("analysis", "the analysis"),
     "matplotlib": ("analysis", "the analysis"),
     "statsmodels": ("analysis", "the analysis"),
+    "pyarrow": ("parquet", "a .parquet file"),
     "submitit": ("slurm", "--engine slurm"),
     "ogb": ("ogb", "ogbn-*"),
     "tensorboardX": ("tensorboard", "tensorboard_each_run"),

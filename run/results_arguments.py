@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcat_core.errors import UserError
-from lcat_run.results_folder import add_results_option, find_results
+from lcat_run.results_folder import add_results_option, find_results, holds_results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ def add_results(parser: argparse.ArgumentParser, *, optional: bool = False) -> N
         "results",
         metavar="RESULTS",
         nargs="?" if optional else None,
-        help="a directory with results, or the name of a sweep in the results directory",
+        help="a directory with results, an archive of `lcat export`, or the name of a sweep in the results directory",
     )
     add_results_option(parser)
     parser.add_argument("--metric", help="the test metric (default: the one that the grid selects by)")
@@ -66,6 +66,12 @@ def add_tests(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default: 0.05)")
     add_margin(parser)
     parser.add_argument(
+        "--unit",
+        choices=("run", "split"),
+        default="run",
+        help="what is paired: runs (default), or the means of splits over their seeds",
+    )
+    parser.add_argument(
         "--baseline",
         metavar="MODEL=BASELINE",
         action="append",
@@ -82,8 +88,8 @@ def add_margin(parser: argparse.ArgumentParser) -> None:
 
 
 def results_folder(args: argparse.Namespace) -> Path:
-    """Return the folder that RESULTS names."""
-    return find_results(args.results, args.results_dir)
+    """Return the folder or archive that RESULTS names."""
+    return find_results(args.results, args.results_dir, holds_results)
 
 
 def load_and_select(args: argparse.Namespace) -> tuple[Results, Selection]:
@@ -107,7 +113,7 @@ def metric_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def compare_models(
-    args: argparse.Namespace, results: Results, selection: Selection, *, family: str = "all", unit: str = "run"
+    args: argparse.Namespace, results: Results, selection: Selection, *, family: str = "all"
 ) -> Comparisons:
     """Test every model against its baseline, from ``--baseline`` or the grid."""
     from lcat_analysis.compare import compare
@@ -120,7 +126,7 @@ def compare_models(
         margin=args.margin,
         strict=bool(args.baseline),
         family=family,
-        unit=unit,
+        unit=args.unit,
     )
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from lcat_core.archive import is_archive
 from lcat_core.errors import UserError, did_you_mean
 
 DEFAULT_RESULTS = Path("results")
@@ -21,6 +22,11 @@ def add_results_option(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_RESULTS,
         help="where to look for sweeps by name (default: ./results)",
     )
+
+
+def holds_results(path: Path) -> bool:
+    """Whether a path is a directory or an archive."""
+    return path.is_dir() or (is_archive(path) and path.is_file())
 
 
 def find_results(name: str, root: Path, accepts: Callable[[Path], bool] = Path.is_dir) -> Path:

@@ -1,4 +1,4 @@
-"""A GraphGym project of your own: stock PyG, and one import.
+"""A GraphGym project of your own: stock PyG and one import.
 
 python examples/graphgym_project/main.py --cfg examples/graphgym_project/lcat.yaml
 """

@@ -22,6 +22,7 @@ from torch_geometric.utils import is_undirected, to_undirected
 
 from graphgym_lcat.data.features import csr_matrix, row_normalize, sparse_features
 from graphgym_lcat.data.ogb import OGB_DATASETS, OgbSpec, missing_message, read_ogb
+from graphgym_lcat.data.raw_files import check_raw_file
 from graphgym_lcat.data.registry import DATASETS, EMBEDDED, DatasetSpec, data_directory
 from lcat_core.datasets import Statistics
 from lcat_core.errors import DatasetError, unknown_name
@@ -183,6 +184,8 @@ def _read_with_pyg(spec: DatasetSpec, data_dir: Path, scratch: Path) -> Data:
                 raise DatasetError(_cannot_download(spec, home, missing, error)) from error
 
         def process(self) -> None:
+            for file in spec.raw_files:
+                check_raw_file(source / file)
             try:
                 super().process()
             except Exception as error:  # a damaged npz or pickle can raise anything

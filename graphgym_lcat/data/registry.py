@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,10 @@ from torch_geometric.data import Data, InMemoryDataset
 
 from graphgym_lcat.data.block_model import block_model
 from graphgym_lcat.data.csbm import csbm
-from lcat_core.datasets import SIZES, Statistics
+from graphgym_lcat.data.heterophilous import HeterophilousBenchmark
+from lcat_core.datasets import HETEROPHILOUS, SIZES, Statistics
 from lcat_core.errors import DatasetError
+from lcat_core.registration import is_same_definition
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,11 @@ def _planetoid(name: str) -> DatasetSpec:
     return DatasetSpec(name, pyg.Planetoid, files, name, {"name": name})
 
 
+def _heterophilous(name: str) -> DatasetSpec:
+    file = re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", name).lower()
+    return DatasetSpec(name, HeterophilousBenchmark, (f"{file}.npz",), file, {"name": file})
+
+
 _SPECS = (
     DatasetSpec(
         "AmazonComputers",
@@ -74,9 +82,10 @@ _SPECS = (
     _planetoid("PubMed"),
     _planetoid("Cora"),
     _planetoid("CiteSeer"),
+    *(_heterophilous(name) for name in HETEROPHILOUS),
 )
 
-#: The datasets of the paper by name, from the highest to the lowest average degree.
+#: The datasets of the paper by name, from the highest to the lowest average degree, then those of the heterophily benchmark.
 DATASETS: dict[str, DatasetSpec] = {spec.name: spec for spec in _SPECS}
 
 
@@ -121,17 +130,12 @@ def register_dataset(name: str, group: str = "") -> Callable[[Callable[..., Data
 
     def register(load: Callable[..., Data]) -> Callable[..., Data]:
         known = EMBEDDED.get(name)
-        if name in SIZES or (known is not None and _origin(known.load) != _origin(load)):
+        if name in SIZES or (known is not None and not is_same_definition(known.load, load)):
             raise DatasetError(f"a dataset {name!r} exists already; choose another name")
         EMBEDDED[name] = EmbeddedDataset(load, group)
         return load
 
     return register
-
-
-def _origin(function: Callable[..., Data]) -> tuple[str, str]:
-    """Identify a function across reloads of its module."""
-    return function.__module__, function.__qualname__
 
 
 def data_directory(configured: str | os.PathLike[str] | None = None) -> Path:

@@ -123,7 +123,12 @@ KEYS = (
     Key("lcat.save_model", False, "Write the weights of the best epoch to model.pt.", FLAG),
     Key("dataset.label", "", "Name of the dataset in tables, if not dataset.name.", TEXT),
     Key("dataset.split_seed", 0, "Seed of a random split, independent of the seed of the weights.", SEED),
-    Key("dataset.split_index", 0, "Column of two-dimensional public masks.", whole_number(0)),
+    Key(
+        "dataset.split_index",
+        0,
+        "Column of the public splits where there are several; 0 uses the column `dataset.split_seed`.",
+        whole_number(0),
+    ),
     Key(
         "dataset.split_file", "", "An .npz or .json file with train, val and test, for dataset.split_mode: file.", TEXT
     ),
@@ -213,7 +218,9 @@ def check_value(name: str, value: Any, where: str = "") -> None:
     allowed = RANGES[name]
     if not allowed.contains(value):
         hint = did_you_mean(value, allowed.choices)
-        raise SettingsError(f"`{name}`{where} must be {allowed.text}, got {value!r}{hint}", name)
+        raise SettingsError(
+            f"`{name}` must be {allowed.text}, got {value!r}{hint}{where and f' ({where.strip()})'}", name
+        )
 
 
 register_once(config_dict, "lcat", add_lcat_config)

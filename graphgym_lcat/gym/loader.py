@@ -53,7 +53,7 @@ def load_graph(sparse: bool = True) -> Data | HeteroData:
         dataset.split_mode,
         split_seed=dataset.split_seed,
         ratios=dataset.split,
-        index=dataset.split_index,
+        index=dataset.split_index or dataset.split_seed,  # several public splits are chosen like random ones
         path=dataset.split_file,
     )
     return data

@@ -20,6 +20,7 @@ from torch_geometric.graphgym.loss import compute_loss
 from graphgym_lcat.data.ogb import OGB_DATASETS, import_ogb
 from lcat_core.errors import SettingsError, TrainingFailed, did_you_mean, unknown_name
 from lcat_core.metrics import BOOKKEEPING, METRICS, Metric, metric
+from lcat_core.registration import is_same_definition
 
 Compute = Callable[[Tensor, Tensor], float]
 Evaluate = Callable[[Tensor, Tensor], dict[str, float]]
@@ -78,18 +79,14 @@ def register_metric(
 
     def register_function(compute: Compute) -> Compute:
         known = REGISTERED.get(name)
-        if name in (LOSS, _AUTO) or name in BOOKKEEPING or (known and _origin(known.compute) != _origin(compute)):
+        is_other = known is not None and not is_same_definition(known.compute, compute)
+        if is_other or name in (LOSS, _AUTO) or name in BOOKKEEPING:
             raise SettingsError(f"the name {name!r} of a metric is taken; choose another one", "metric_best")
         row = METRICS.get(name) or Metric(name, label or name, higher_is_better, percent)
         REGISTERED[name] = RunMetric(row, compute, tuple(tasks))
         return compute
 
     return register_function
-
-
-def _origin(function: Compute) -> tuple[str, str]:
-    """Identify a function across reloads of its module."""
-    return function.__module__, function.__qualname__
 
 
 def selectable_metrics() -> list[str]:

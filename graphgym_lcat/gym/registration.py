@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from lcat_core.registration import is_same_definition
+
 
 def register_once(mapping: dict[str, Any], name: str, thing: Any) -> None:
     """Register ``thing`` as ``name`` in one of GraphGym's registries.
@@ -13,13 +15,9 @@ def register_once(mapping: dict[str, Any], name: str, thing: Any) -> None:
     replaced. A name that another plugin has taken stays theirs, with a warning.
     """
     present = mapping.get(name)
-    if present is not None and _origin(present) != _origin(thing):
+    if present is not None and not is_same_definition(present, thing):
         warnings.warn(
             f"GraphGym already has {name!r} from {present.__module__}; graphgym_lcat does not replace it", stacklevel=2
         )
         return
     mapping[name] = thing
-
-
-def _origin(thing: Any) -> tuple[str, str]:
-    return thing.__module__, thing.__qualname__

@@ -9,7 +9,7 @@ A new operator is a method of :class:`Backend`, a name in ``Operator``, and an i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -18,14 +18,18 @@ from torch import Tensor
 
 from graphgym_lcat.kernels.graph import Graph
 
-Operator = Literal["neighbor_mean", "convolve", "attend", "coefficients"]
+Operator = Literal["neighbor_mean", "convolve", "attend", "coefficients", "statistics"]
 
 DESCRIPTIONS = {
     "neighbor_mean": "means over neighbours",
     "convolve": "convolved features",
     "attend": "sums weighted by attention",
     "coefficients": "attention coefficients",
+    "statistics": "statistics of messages",
 }
+
+#: What :meth:`Backend.statistics` can compute.
+STATISTICS = ("sum", "mean", "min", "max", "var", "std")
 
 
 class EdgeTerm(NamedTuple):
@@ -144,6 +148,7 @@ class Capabilities:
         operators: Names of operators.
         scores: Kinds of scores, for the operators that take one.
         edge_term, dropout: Whether scores may have an edge term, and coefficients dropout.
+        plain_operators: Operators that support neither of them.
         devices: Types of devices.
         dtypes: Types of numbers; all tensors of a call must then have the same.
         max_heads, max_nodes: Largest numbers of heads and nodes.
@@ -154,6 +159,7 @@ class Capabilities:
     scores: frozenset[str]
     edge_term: bool
     dropout: bool
+    plain_operators: frozenset[str] = frozenset()
     devices: frozenset[str] | None = None
     dtypes: tuple[torch.dtype, ...] | None = None
     max_heads: int | None = None
@@ -169,9 +175,10 @@ class Capabilities:
             return f"it does not compute {DESCRIPTIONS[request.operator]}"
         if request.score is not None and request.score not in self.scores:
             return f"it computes the scores {_listed(sorted(self.scores))}, not {request.score!r}"
-        if request.edge_term and not self.edge_term:
+        plain = request.operator in self.plain_operators
+        if request.edge_term and (plain or not self.edge_term):
             return "it does not support edge features"
-        if request.dropout and not self.dropout:
+        if request.dropout and (plain or not self.dropout):
             return "it does not support dropout of attention coefficients"
         if self.derivatives is not None and request.derivatives > self.derivatives:
             return f"it has derivatives up to order {self.derivatives}, not {request.derivatives}"
@@ -240,6 +247,27 @@ class Backend(Protocol):
 
     def coefficients(self, graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
         """γ itself."""
+        ...
+
+    def statistics(
+        self, graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]
+    ) -> Tensor:
+        r"""Statistics of the messages :math:`n_i \gamma_{ij} (r_i + s_j)` over the in-edges of each node, channel by channel.
+
+        :math:`n_i` is the number of in-edges; heads split the channels. Definitions and gradients are those of PyG's
+        aggregators: 0 for nodes without in-edges, 0 for a standard deviation below 0.0032, and extremes that occur several times
+        share the gradient.
+
+        Args:
+            graph: A graph without added self-loops.
+            score: The score of :math:`\gamma`; with equal scores, :math:`n_i \gamma_{ij} = 1`.
+            receiver: ``[num_dst, F]``.
+            sender: ``[num_src, F]``.
+            names: Different names from ``STATISTICS``.
+
+        Returns:
+            ``[num_dst, len(names) * F]``.
+        """
         ...
 
 

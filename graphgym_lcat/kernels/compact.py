@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 
 import torch
 from torch import Tensor
@@ -63,3 +64,11 @@ class CompactLayout:
         self.by_row = (num_dst, self.rowptr.data_ptr(), self.col.data_ptr())
         self.by_col = (num_src, self.colptr.data_ptr(), self.row.data_ptr())
         self.loops_ptr = 0 if self.loops is None else self.loops.data_ptr()
+
+    @functools.cached_property
+    def slots(self) -> Tensor:
+        """``[E]``; where the edges in the order of :attr:`row` stand in the order of :attr:`col`."""
+        slots = torch.empty(self.row.numel(), dtype=torch.int32)
+        following = torch.empty(self.num_dst, dtype=torch.int64)
+        library.loaded().slots(*self.by_col, *self.by_row[:2], following.data_ptr(), slots.data_ptr())
+        return slots

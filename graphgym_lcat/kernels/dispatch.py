@@ -8,6 +8,7 @@ one steps in.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -70,6 +71,18 @@ def coefficients(backend: str, graph: Graph, score: PairScore, dropout: Dropout 
     return choose(backend, _score_request("coefficients", graph, score, dropout)).coefficients(graph, score, dropout)
 
 
+def statistics(
+    backend: str, graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]
+) -> Tensor:
+    """See :meth:`.Backend.statistics`."""
+    if graph.add_self_loops:
+        raise ValueError("statistics of messages need a graph without added self-loops")
+    request = _score_request("statistics", graph, score, None, receiver, sender)
+    if isinstance(score, EqualScore):
+        request = request._replace(score=None)
+    return choose(backend, request).statistics(graph, score, receiver, sender, names)
+
+
 def choose(backend: str, request: Request) -> Backend:
     """The backend that serves ``request``."""
     name = _resolve(backend)
@@ -111,15 +124,20 @@ def _resolve(backend: str) -> str:
 
 
 def _request(operator: Operator, graph: Graph, *tensors: Tensor) -> Request:
-    dtypes = tuple(tensor.dtype for tensor in tensors)
+    dtypes = tuple([tensor.dtype for tensor in tensors])
     return Request(operator, tensors[0].device.type, dtypes, (graph.num_src, graph.num_dst))
 
 
 def _score_request(
     operator: Operator, graph: Graph, score: PairScore, dropout: Dropout | None, *tensors: Tensor
 ) -> Request:
-    tensors = (*tensors, *(part for part in (*score, *(score.edge or ())) if isinstance(part, Tensor)))
-    request = _request(operator, graph, *tensors)
-    return request._replace(
-        heads=score.key.size(1), score=score.kind, edge_term=score.edge is not None, dropout=dropout is not None
+    return Request(
+        operator,
+        score.key.device.type,
+        tuple([part.dtype for part in (*score, *(score.edge or ()), *tensors) if isinstance(part, Tensor)]),
+        (graph.num_src, graph.num_dst),
+        score.key.size(1),
+        score.kind,
+        score.edge is not None,
+        dropout is not None,
     )

@@ -7,21 +7,32 @@ pass. The results do not depend on the number of threads, which is torch's.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import calls, fused_extended, library, ops
-from graphgym_lcat.kernels.backend import Capabilities, Coefficients, Dropout, GATScore, GATv2Score, PairScore
+from graphgym_lcat.kernels import adjacency, calls, fused_extended, library, ops, pna
+from graphgym_lcat.kernels.backend import (
+    STATISTICS,
+    Capabilities,
+    Coefficients,
+    Dropout,
+    EqualScore,
+    GATScore,
+    GATv2Score,
+    PairScore,
+)
 from graphgym_lcat.kernels.compact import MAX_NODES
 from graphgym_lcat.kernels.fused_extended import padding, rows
 from graphgym_lcat.kernels.graph import Graph
 
 name = "fused"
 can = Capabilities(
-    operators=frozenset({"neighbor_mean", "convolve", "attend", "coefficients"}),
+    operators=frozenset({"neighbor_mean", "convolve", "attend", "coefficients", "statistics"}),
+    plain_operators=frozenset({"statistics"}),
     scores=frozenset({"gat", "gatv2"}),
     edge_term=True,
     dropout=True,
@@ -83,6 +94,74 @@ def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None)
     """See :meth:`.Backend.coefficients`."""
     assert isinstance(score, (GATScore, GATv2Score))  # `can` lists no other
     return fused_extended.coefficients(graph, score, dropout)
+
+
+def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]) -> Tensor:
+    """See :meth:`.Backend.statistics`."""
+    if isinstance(score, EqualScore):
+        return message_statistics(graph, receiver, sender, names)
+    return message_statistics(graph, receiver, sender, names, attention_weights(graph, score))
+
+
+def message_statistics(
+    graph: Graph, receiver: Tensor, sender: Tensor, names: Sequence[str], weight: Tensor | None = None
+) -> Tensor:
+    """Statistics of the messages ``weight_ij (receiver_i + sender_j)``, as :meth:`.Backend.statistics` has them.
+
+    ``weight`` is ``[E, H]`` in the order of the fused layout, where H divides F; None for 1.
+    """
+    if graph.edge_index.size(1) > pna.MAX_EDGES:
+        raise RuntimeError(f"the fused statistics count up to {pna.MAX_EDGES} edges; use backend='torch'")
+    heads = 1 if weight is None else weight.size(1)
+    channels = sender.size(1) // heads
+    more = padding(heads, channels)[1]
+    if more:
+        receiver, sender = (F.pad(t.unflatten(1, (heads, channels)), (0, more)).flatten(1) for t in (receiver, sender))
+    kinds = tuple(STATISTICS.index(name) for name in names)
+    inputs = (receiver, sender) if weight is None else (receiver, sender, weight)
+    if torch.compiler.is_compiling():
+        operator = pna.plain_operator if weight is None else pna.weighted_operator
+        out = operator(*ops.handle(graph), *inputs, list(kinds))[0]
+    elif _needs_grad(*inputs):
+        out = pna.Statistics.apply(graph.compact, kinds, *inputs)
+    else:
+        out, _ = pna.forward(graph.compact, kinds, False, *(t.contiguous() for t in inputs))
+    return out.unflatten(1, (len(kinds), heads, channels + more))[..., :channels].flatten(1) if more else out
+
+
+def attention_weights(graph: Graph, score: PairScore) -> Tensor:
+    r"""The attention adjacency :math:`n_i \gamma_{ij}`, ``[E, H]`` in the order of the fused layout, as ``layout.col``."""
+    heads = score.key.size(1)
+    if isinstance(score, GATScore):
+        weight = _gat_weights(graph, score)
+    else:
+        assert isinstance(score, GATv2Score)  # `can` lists no other
+        weight = _gatv2_weights(graph, score)
+    return weight if weight.size(1) == heads else weight[:, :heads]
+
+
+def _gat_weights(graph: Graph, score: GATScore) -> Tensor:
+    query, key, slope = score.query, score.key, score.negative_slope
+    more_heads, _ = padding(key.size(1), library.LANES)
+    if more_heads:
+        query, key = (F.pad(t, (0, more_heads)) for t in (query, key))
+    if torch.compiler.is_compiling():
+        return adjacency.gat_operator(*ops.handle(graph), query, key, slope)
+    if _needs_grad(query, key):
+        return adjacency.GATWeights.apply(graph.compact, rows(query), rows(key), slope)
+    return adjacency.gat_forward(graph.compact, rows(query), rows(key), slope)
+
+
+def _gatv2_weights(graph: Graph, score: GATv2Score) -> Tensor:
+    query, key, att, slope = score.query, score.key, score.att, score.negative_slope
+    more_heads, more_depth = padding(*att.shape)
+    if more_heads or more_depth:
+        query, key, att = (F.pad(t, (0, more_depth, 0, more_heads)) for t in (query, key, att))
+    if torch.compiler.is_compiling():
+        return adjacency.gatv2_operator(*ops.handle(graph), query, key, att, slope)
+    if _needs_grad(query, key, att):
+        return adjacency.GATv2Weights.apply(graph.compact, query, key, att, slope)
+    return adjacency.gatv2_forward(graph.compact, query.contiguous(), key.contiguous(), att.contiguous(), slope)
 
 
 def _attend_gat(graph: Graph, score: GATScore, value: Tensor) -> Tensor:

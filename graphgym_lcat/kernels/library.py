@@ -16,7 +16,7 @@ import torch
 # LCAT_LIBRARY names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever the arguments of a function in csrc/ change, so that a library built from other sources is never called.
-INTERFACE = 6
+INTERFACE = 7
 LANES = 8  # numbers in a vector of the kernels
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
@@ -46,6 +46,12 @@ SIGNATURES = {
     "gatv2_coefficients_backward": _BOTH + _EXTRAS + "nn" + "pppppnpd" + "pppp" + "ppppppt",
     "fill_loops_forward": "pnpnnppt",
     "fill_loops_backward": "pnpnnppt",
+    "adjacency_forward": "nppn" + "pnpnd" + "pt",
+    "adjacency_backward": "nppnppn" + "pnpnd" + "pp" + "pppt",
+    "adjacency_gatv2_forward": "nppnn" + "pppd" + "pt",
+    "adjacency_gatv2_backward": "nppnpppnn" + "pppd" + "pp" + "ppppt",
+    "pna_forward": "nppnn" + "ppp" + "np" + "pppt",
+    "pna_backward": "nppnpppnn" + "ppp" + "np" + "ppp" + "pppt",
     "attend_pairs": "npppdd" + "nnp" + "pt",
 }
 _TYPES: dict[str, Any] = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
@@ -59,6 +65,7 @@ class Library:
     has_openmp: bool
     layout: Callable[..., int]
     edge_numbers: Callable[..., int]
+    slots: Callable[..., None]
     kernels: dict[tuple[str, torch.dtype], Callable[..., int]]
 
     def call(self, name: str, dtype: torch.dtype, *arguments: int | float) -> None:
@@ -128,7 +135,10 @@ def _bind(handle: ctypes.CDLL) -> Library | str:
     edge_numbers = handle.lcat_edge_numbers
     edge_numbers.argtypes = [_TYPES[a] for a in "nppnntpppp"]
     edge_numbers.restype = ctypes.c_int
-    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, edge_numbers, kernels)
+    slots = handle.lcat_slots
+    slots.argtypes = [_TYPES[a] for a in "nppnppp"]
+    slots.restype = None
+    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, edge_numbers, slots, kernels)
 
 
 def _share_openmp_runtime() -> None:

@@ -11,7 +11,8 @@ coefficients of the added self-loops, ``[self_loops, H]``), and so does the pair
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +25,7 @@ from graphgym_lcat.kernels.backend import (
     Coefficients,
     Dropout,
     EdgeTerm,
+    EqualScore,
     FunctionScore,
     GATScore,
     GATv2Score,
@@ -36,6 +38,9 @@ Gamma = tuple[Tensor, Tensor]
 
 # Numbers per chunk: 4 MiB in float32 stay in the cache of one core.
 CHUNK_NUMEL = 1 << 20
+
+# Where PyG takes a variance to be 0, and its square root to have no gradient.
+MIN_VARIANCE = 1e-5
 
 name = "torch"
 can = Capabilities(
@@ -84,6 +89,38 @@ def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None)
         gamma = gamma.masked_fill((edges.dst == graph.num_dst).unsqueeze(-1), 0.0)
     in_order = gamma.new_zeros(graph.edge_index.size(1), gamma.size(1)).index_copy(0, edges.edge_id, gamma)
     return Coefficients(in_order, loop_gamma)
+
+
+def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]) -> Tensor:
+    """See :meth:`.Backend.statistics`."""
+    src, dst = graph.edge_index.long()
+    messages = receiver.index_select(0, dst) + sender.index_select(0, src)
+    count = graph.neighborhood_sizes
+    if not isinstance(score, EqualScore):
+        gamma = coefficients(graph, score).edges
+        weight = gamma * count.to(gamma.dtype).unsqueeze(-1).index_select(0, dst)
+        by_head = messages.unflatten(1, (gamma.size(1), messages.size(1) // gamma.size(1)))
+        messages = (by_head * weight.unsqueeze(-1)).flatten(1)
+    count = count.clamp(min=1).to(messages.dtype).unsqueeze(-1)
+    zeros = messages.new_zeros(graph.num_dst, messages.size(1))
+    index = dst.unsqueeze(-1).expand_as(messages)
+
+    def compute(name: str) -> Tensor:
+        if name in ("min", "max"):
+            return zeros.scatter_reduce(0, index, messages, f"a{name}", include_self=False)
+        total = zeros.scatter_add(0, index, messages)
+        if name == "sum":
+            return total
+        mean = total / count
+        if name == "mean":
+            return mean
+        variance = zeros.scatter_add(0, index, messages * messages) / count - mean * mean
+        if name == "var":
+            return variance
+        deviation = variance.clamp(min=MIN_VARIANCE).sqrt()
+        return deviation.masked_fill(deviation <= math.sqrt(MIN_VARIANCE), 0.0)
+
+    return torch.cat([compute(name) for name in names], dim=1)
 
 
 def _gamma(graph: Graph, score: PairScore, dropout: Dropout | None) -> Gamma:

@@ -75,8 +75,8 @@ class ConvolvedAttention(Module):
 
     def _reset_attention(self) -> None:
         self.interpolation.reset_parameters()
-        for vector in self._vectors().values():
-            init_attention_vector(vector, self.init)
+        for name in self._vector_names:
+            init_attention_vector(getattr(self, name), self.init)
         if self.lin_edge is not None:
             self.lin_edge.reset_parameters()
         reset_score = getattr(self.score, "reset_parameters", None)
@@ -89,9 +89,6 @@ class ConvolvedAttention(Module):
 
     def _describe_attention(self) -> str:
         return f"heads={self.heads}, score={score_name(self.score)}, {describe(self.interpolation)}"
-
-    def _vectors(self) -> dict[str, Parameter]:
-        return {name: getattr(self, name) for name in self._vector_names}
 
     def _attend(
         self,
@@ -137,7 +134,7 @@ class ConvolvedAttention(Module):
         if self.interpolation.fixed1 == 0:
             return EqualScore(inputs.key)
         lambda1, lambda2 = self.interpolation()
-        vectors = {name: vector[0] for name, vector in self._vectors().items()}
+        vectors = {name: getattr(self, name)[0] for name in self._vector_names}
         edge_weight = None if self.lin_edge is None else self.lin_edge.weight
         parameters = ScoreParameters(vectors, lambda1, lambda2, self.negative_slope, edge_weight, self.backend)
         return find_score(self.score).prepare(inputs, parameters)

@@ -125,7 +125,9 @@ def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Lambda, back
         if lambda2 == 0:
             return target
     elif lambda2.numel() > 1:
-        lambda2 = lambda2.repeat_interleave(source.size(1) // lambda2.numel())
+        copies = source.size(1) // lambda2.numel()
+        # A view has a node in the autograd graph, as copies have: the gradients of each convolution are added up first.
+        lambda2 = lambda2.view(-1) if copies == 1 else lambda2.repeat_interleave(copies)
     return dispatch.convolve(backend, graph, target, source, lambda2)
 
 

@@ -11,10 +11,12 @@ from torch import Tensor
 from torch_geometric.nn.conv import PNAConv
 from torch_geometric.typing import Adj, OptTensor  # noqa: F401  PyG reads the comment about `propagate`
 
-from graphgym_lcat.kernels import Graph
+from graphgym_lcat.kernels import Graph, dispatch
 from graphgym_lcat.nn.adjacency_layer import AdjacencyLayer, pop_attention_options
 from graphgym_lcat.nn.checks import check_features
+from graphgym_lcat.nn.functional import ScoreInputs
 from graphgym_lcat.nn.graph_input import check_edge_attr, resolve_graph
+from graphgym_lcat.nn.pna_aggregation import degree_scales, scaled_linear, statistics_of
 
 
 class LCATPNAConv(AdjacencyLayer, PNAConv):
@@ -90,6 +92,9 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         inputs = x.view(-1, towers, self.F_in).expand(-1, self.towers, -1)
         ends = self._message_ends(inputs) if edge_attr is None and len(self.pre_nns[0]) == 1 else None
         key = self._split_heads(self._score_features(x) if ends is None or self.lin_score is not None else ends[0])
+        names = statistics_of(self.aggr_module)
+        if ends is not None and names is not None and self.towers == 1 and not self._is_observed():
+            return self._aggregate_linear(graph, x, key, *ends, names)
         edges, alpha = self._edge_weights(graph, key)
 
         sender, receiver = (inputs, inputs) if ends is None else ends
@@ -103,6 +108,25 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         out = torch.cat([post(out[:, tower]) for tower, post in enumerate(self.post_nns)], dim=1)
         return self.lin(out)
 
+    def _aggregate_linear(
+        self, graph: Graph, x: Tensor, key: Tensor, sender: Tensor, receiver: Tensor, names: tuple[str, ...]
+    ) -> Tensor:
+        """The layer where messages are sums of a sender's and a receiver's term and need not exist one by one."""
+        score = self._pair_score(ScoreInputs(graph, key, key))
+        statistics = dispatch.statistics(self.backend, graph, score, receiver.flatten(1), sender.flatten(1), names)
+        scales = degree_scales(self.aggr_module, graph.neighborhood_sizes.to(statistics.dtype))
+        return self.lin(self._post_layers(x, statistics, scales))
+
+    def _post_layers(self, x: Tensor, statistics: Tensor, scales: list[Tensor | None]) -> Tensor:
+        first, *others = self.post_nns[0]
+        if first._forward_hooks or first._forward_pre_hooks:  # they expect the call of the module
+            scaled = [statistics if scale is None else statistics * scale for scale in scales]
+            return self.post_nns[0](torch.cat([x, *scaled], dim=1))
+        out = scaled_linear(x, statistics, scales, first.weight, first.bias)
+        for module in others:
+            out = module(out)
+        return out
+
     def message(  # type: ignore[override]  # PyG looks at the names of the arguments
         self, receiver_i: Tensor, sender_j: Tensor, edge_attr: Tensor | None, alpha: Tensor
     ) -> Tensor:
@@ -114,6 +138,10 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
 
     def _message_ends(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The two terms of a message of one linear layer, of sender and receiver: one product per node, not per edge."""
+        if self.towers == 1:
+            linear = self.pre_nns[0][0]
+            receiver, sender = linear.weight.split(self.F_in, dim=1)
+            return F.linear(x, sender), F.linear(x, receiver, linear.bias)
         weight = torch.stack([pre[0].weight for pre in self.pre_nns])
         bias = torch.stack([pre[0].bias for pre in self.pre_nns])
         receiver, sender = weight.split(self.F_in, dim=2)

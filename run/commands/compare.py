@@ -23,19 +23,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="all",
         help="the tests that Holm's correction covers together (default: all)",
     )
-    parser.add_argument(
-        "--unit",
-        choices=("run", "split"),
-        default="run",
-        help="what is paired: runs (default), or the means of splits over their seeds",
-    )
 
 
 def execute(args: argparse.Namespace) -> None:
     from lcat_analysis.comparison_table import comparison_table, refusals
 
     results, selection = load_and_select(args)
-    comparisons = compare_models(args, results, selection, family=args.family, unit=args.unit)
+    comparisons = compare_models(args, results, selection, family=args.family)
     if not comparisons.baselines:
         models = ", ".join(selection.models)
         raise UserError(f"no baseline is declared: expected --baseline MODEL=BASELINE; models: {models}")

@@ -32,7 +32,7 @@ def execute(args: argparse.Namespace) -> None:
     from lcat_analysis.report import write_report
 
     folder = results_folder(args)
-    target = args.output or folder
+    target = args.output or (folder if folder.is_dir() else folder.parent)
     target = target if target.suffix and not target.is_dir() else target / "report.html"
     options = {"metric": args.metric, "over": args.over, "margin": args.margin, **metric_options(args)}
     write_report(load(folder), target, **options)

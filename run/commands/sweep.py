@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from lcat_run.arguments import CommandParser, positive
 
@@ -15,6 +16,7 @@ EXAMPLES = """\
   lcat sweep real --only dataset.name=Cora,model=lcat  part of a grid
   lcat sweep real optim.max_epoch 100 seeds 3          with other settings
   lcat sweep real --engine slurm --partition cpu --time 2:00:00 --cpus 2 --runs-per-task 20
+  lcat sweep real --known real.jsonl.gz                runs that another machine has finished count as done
   lcat sweep --engine slurm --help                     the options of that engine"""
 
 _DEFAULT_ENGINE = "local"
@@ -34,6 +36,14 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="check and describe the sweep; write and start nothing")
     parser.add_argument("--retry-failed", action="store_true", help="also start runs that failed with an error")
     parser.add_argument("--only", action="append", default=[], metavar="KEY=VALUE,…", help="only the runs that match")
+    parser.add_argument(
+        "--known",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="an archive of `lcat export` whose runs count as done; may be repeated",
+    )
     parser.intermixed = True
     parser.prepare = lambda words: _add_engine_options(parser, words)
 
@@ -60,6 +70,7 @@ def execute(args: argparse.Namespace) -> int:
         overrides=parse_overrides(args.settings),
         only=parse_only(args.only),
         retry_failed=args.retry_failed,
+        known=args.known,
         dry_run=args.dry_run,
         command=sys.argv[1:],
     )

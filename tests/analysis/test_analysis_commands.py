@@ -40,7 +40,7 @@ def test_the_suffix_of_the_output_is_its_format(workplace, name, start):
 def test_a_directory_gets_a_file_of_the_asked_format(workplace):
     assert main(["compare", "real", "-o", "out", "--format", "csv"]) == 0
     rows = list(csv.DictReader(Path("out/compare.csv").read_text().splitlines()))
-    assert {row["verdict"] for row in rows} <= {"better", "worse", "equivalent", "undetermined"}
+    assert {row["verdict"] for row in rows} <= {"better", "worse", "equivalent", "suggestive", "undetermined"}
     assert len(rows) == 8
 
 

@@ -271,3 +271,15 @@ def test_a_declared_model_without_a_run_is_named_beside_the_tests_of_the_others(
     found = compare(selection, {"cat": "gat", "lcatv2": "gatv2"}, strict=False)
     assert len(found.tested) == 4
     assert "Refused: L-CATv2 − GATv2: L-CATv2 has no finished run." in comparison_table(found).notes
+
+
+def test_a_difference_that_only_the_correction_rejects_is_suggestive(tmp_path):
+    gat = [0.700, 0.710, 0.720, 0.730]
+    accuracies = {"gat": gat, "cat": [0.704, 0.726, 0.728, 0.750], "lcat": [0.69, 0.72, 0.71, 0.74]}
+    table = sweep_with(tmp_path, accuracies).table.set_index("model")
+    assert table.loc["cat", "p"] < 0.05 < table.loc["cat", "p_holm"]
+    assert table["verdict"].to_dict() == {"cat": "suggestive", "lcat": "undetermined"}
+
+
+def test_the_footer_explains_suggestive(comparisons):
+    assert "suggestive if only the unadjusted p < 0.05" in " ".join(comparison_table(comparisons).notes)

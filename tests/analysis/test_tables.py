@@ -151,11 +151,12 @@ def test_diverged_runs_are_counted_in_the_footer_and_not_averaged(tmp_path):
     path.write_text(json.dumps(result))
     table = performance_table(select(load(folder)))
     assert "nan" not in table.rows[0].cells[0].text
+    assert any("GAT on Cora (n = 2, 1 diverged)" in note for note in table.notes)
 
 
 def test_summaries_of_one_and_of_no_finite_run_are_defined():
-    assert summarise(np.array([3.0])).sd is None
-    assert summarise(np.array([np.nan])).n == 0
+    assert summarise(pd.DataFrame({"value": [3.0], "diverged": [False]})).sd is None
+    assert summarise(pd.DataFrame({"value": [np.nan], "diverged": [True]})).n == 0
 
 
 @pytest.mark.parametrize("style", FORMATS)
@@ -201,7 +202,7 @@ def test_markdown_keeps_its_columns_whatever_a_file_holds():
 
 def test_latex_escapes_its_special_characters():
     text = to_latex(hostile_table())
-    assert r"|\&\_\$\%\{\}\textbackslash{}`*[a](b)" in text
+    assert r"\textbar{}\&\_\$\%\{\}\textbackslash{}`*[a](b)" in text
     assert text.count(r"\midrule") == 2
 
 

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import json
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from fake_results import FakeSweep, write_sweep
 
 from lcat_analysis.compare import compare
@@ -31,11 +35,57 @@ def test_the_published_means_give_the_known_slopes(pair, slope, r):
         assert round(fit.r, 2) == r
 
 
-def test_both_scores_are_pooled():
+def test_both_scores_are_averaged_to_one_point_per_dataset():
     fits = published_trend().fits
-    assert fits["CAT − GAT, both scores"].n == 22
-    both = (fits["CAT − GAT"].slope + fits["CATv2 − GATv2"].slope) / 2
-    assert fits["CAT − GAT, both scores"].slope == pytest.approx(both)
+    both = fits["CAT − GAT, mean of both scores"]
+    assert both.n == 11
+    assert both.slope == pytest.approx((fits["CAT − GAT"].slope + fits["CATv2 − GATv2"].slope) / 2)
+
+
+def test_the_interval_over_both_scores_is_that_of_eleven_datasets():
+    """Counted twice, the same points give [0.0167, 0.0490]."""
+    both = published_trend().fits["L-CAT − GAT, mean of both scores"]
+    assert (round(both.ci_low, 4), round(both.ci_high, 4)) == (0.0018, 0.0639)
+
+
+def test_the_band_of_the_figure_is_that_of_the_mean_of_both_scores():
+    found = published_trend()
+    fit = found.fits["CAT − GAT, mean of both scores"]
+    ax = trend_figure(found).axes[0]
+    (line,) = [line for line in ax.lines if line.get_gid() == "fit"]
+    (band,) = ax.collections
+    x, y = line.get_xydata()[-1]
+    assert y == pytest.approx(fit.intercept + fit.slope * x)
+    top = max(y for _, y in band.get_paths()[0].vertices)
+    points = found.points[found.points["group"] == "CAT − GAT"].groupby("dataset")[["avg_degree", "difference"]].mean()
+    model = sm.OLS(points["difference"].to_numpy(), sm.add_constant(points["avg_degree"].to_numpy()))
+    frame = model.fit(cov_type="HC3", use_t=True).get_prediction([[1.0, x]]).summary_frame(alpha=0.05)
+    assert top == pytest.approx(frame["mean_ci_upper"].iloc[0])
+
+
+def test_a_dataset_with_one_of_the_scores_is_not_averaged(tmp_path):
+    models = ("gat", "cat", "gatv2", "catv2")
+    folder = write_sweep(tmp_path, FakeSweep(models=models, seeds=3, axes={}, over=(), histories=False))
+    for path in folder.glob("runs/catv2-Cora-*"):
+        shutil.rmtree(path)
+    selection = select(load(folder))
+    found = trend(compare(selection), selection)
+    assert found.fits["CAT − GAT"].n == 6
+    assert found.fits["CAT − GAT, mean of both scores"].n == 5
+    assert "CAT − GAT on Cora: only one of the scores, so it is not in the mean of both" in found.left_out
+
+
+def test_no_more_than_twenty_datasets_are_named(tmp_path):
+    names = tuple(f"Dataset{i}" for i in range(40))
+    sweep = FakeSweep(models=("gat", "cat"), datasets=names, seeds=2, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    for path in folder.glob("runs/*/result.json"):
+        result = json.loads(path.read_text())
+        result["dataset"]["avg_degree"] = float(result["dataset"]["name"].removeprefix("Dataset")) + 1
+        path.write_text(json.dumps(result))
+    selection = select(load(folder))
+    figure = trend_figure(trend(compare(selection), selection))
+    assert len(figure.axes[0].texts) == 20
 
 
 def test_slope_and_hc3_interval_agree_with_their_formulas():

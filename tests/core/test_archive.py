@@ -13,6 +13,7 @@ from lcat_core.archive import (
     merge_archives,
     read_archive,
     restore_run,
+    unpack_archive,
     write_archive,
 )
 from lcat_core.errors import ResultsError
@@ -34,7 +35,7 @@ def archived(run_id="gat-Cora-s0-0123456789", accuracy=0.5, curves=None):
         "lambdas": [[1.0, 0.0]],
         "timing": {"seconds": 1.5},
     }
-    return ArchivedRun(parse_result(document, run_id), "Cora", curves or {})
+    return ArchivedRun(parse_result(document, run_id), curves or {}, "real")
 
 
 def archive(*runs):
@@ -155,3 +156,18 @@ def test_an_archive_names_no_host(tmp_path):
 def test_curves_cannot_leave_the_folder(tmp_path):
     restore_run(archived("a", curves={"../../evil": "x"}), tmp_path / "runs" / "a")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["result.json"]
+
+
+def test_unpacked_archives_are_folders_of_sweeps(tmp_path):
+    unpack_archive(archive(archived("a"), archived("b")), tmp_path)
+    found, skipped = collect_runs(tmp_path / "real")
+    assert sorted(found.runs) == ["a", "b"] and not skipped
+
+
+@pytest.mark.parametrize("run_id", ["../evil", "a/b", ".hidden", ""])
+def test_ids_that_are_not_plain_names_are_refused(tmp_path, run_id):
+    path = tmp_path / "x.jsonl"
+    write_archive(path, archive(archived("harmless")))
+    path.write_text(path.read_text().replace("harmless", run_id))
+    with pytest.raises(ResultsError, match=r"is not the id of a run|`run_id` must be text"):
+        read_archive(path)

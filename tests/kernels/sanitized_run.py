@@ -11,7 +11,7 @@ import torch
 from fused_cases import HEADS, PRIMITIVES, Case, compute, run
 
 from graphgym_lcat.kernels import Graph, calls, fused, library
-from graphgym_lcat.kernels.backend import Dropout, EdgeTerm, GATScore, GATv2Score
+from graphgym_lcat.kernels.backend import STATISTICS, Dropout, EdgeTerm, EqualScore, GATScore, GATv2Score
 from graphgym_lcat.kernels.pairs import attend_pairs
 
 
@@ -50,6 +50,20 @@ def run_with_extras(graph, heads, channels, dtype) -> int:
     return calls_made
 
 
+def run_statistics(graph: Graph, heads: int, channels: int, dtype: torch.dtype, whole: bool) -> int:
+    """PNA's statistics with each kind of score; whole numbers tie. Returns the number of calls."""
+    query, key, sender = Case(graph, heads, channels, seed=0).inputs("attend_gat", dtype)
+    receiver = torch.randn(graph.num_dst, heads * channels, dtype=dtype).requires_grad_()
+    sender = sender.detach().flatten(1).requires_grad_()
+    if whole:
+        receiver, sender = (t.detach().round().requires_grad_() for t in (receiver, sender))
+    features = Case(graph, heads, channels, seed=0).inputs("attend_gatv2", dtype)
+    scores = (EqualScore(key.unsqueeze(-1)), GATScore(query, key, 0.2), GATv2Score(*features[:2], features[3], 0.2))
+    for score in scores:
+        fused.statistics(graph, score, receiver, sender, STATISTICS).sum().backward()
+    return len(scores)
+
+
 def main() -> None:
     assert fused.UNAVAILABLE is None, fused.UNAVAILABLE
     if "--mistake" in sys.argv:
@@ -65,6 +79,11 @@ def main() -> None:
                 continue
             run(fused, primitive, graph, Case(graph, heads, channels, seed=0).inputs(primitive, dtype))
             count += 1
+    for graph, (heads, channels), dtype, whole in itertools.product(
+        graphs(), ((1, 8), (2, 7), (4, 8), (3, 40), (9, 16)), library.NUMBERS, (False, True)
+    ):
+        if not graph.add_self_loops:
+            count += run_statistics(graph, heads, channels, dtype, whole)
     calls.MAX_KEPT_BYTES = 0
     for graph, heads in itertools.product(graphs(), HEADS):
         run(fused, "attend_gat", graph, Case(graph, heads, 8, seed=0).inputs("attend_gat", torch.float32))

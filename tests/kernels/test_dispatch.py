@@ -63,6 +63,10 @@ UNSUPPORTED = {
     "heads": ({"heads": 65}, "it computes up to 64 heads, the layer has 65"),
     "nodes": ({"nodes": (1, 2**31)}, "it counts up to 2147483647 nodes, the graph has 2147483648"),
     "score": ({"score": "function"}, "it computes the scores 'gat' and 'gatv2', not 'function'"),
+    "statistics with edges": (
+        {"operator": "statistics", "edge_term": True},
+        "it does not support edge features",
+    ),
     "derivatives": ({"derivatives": 2}, "it has derivatives up to order 1, not 2"),
 }
 
@@ -192,6 +196,7 @@ def test_a_backend_that_is_unavailable_says_why():
 
 
 def pna(**options):
+    options = {"towers": 2, "score_weights": "separate", **options}  # with one tower, no coefficients are needed
     return LCATPNAConv(4, 4, ["mean"], ["identity"], torch.tensor([0, 3]), backend="fused", **options)
 
 

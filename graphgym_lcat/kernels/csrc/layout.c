@@ -91,8 +91,17 @@ int lcat_edge_numbers(int64_t edges, const int64_t *src, const int64_t *dst, int
     return 0;
 }
 
+/* slot[e]: where edge e of the columns stands in the rows, whose sources are in ascending order. `next` has room for num_dst numbers. */
+void lcat_slots(int64_t num_src, const int64_t *colptr, const int32_t *row, int64_t num_dst, const int64_t *rowptr, int64_t *next,
+                int32_t *slot)
+{
+    for (int64_t i = 0; i < num_dst; i++) next[i] = rowptr[i];
+    for (int64_t j = 0; j < num_src; j++)
+        for (int64_t e = colptr[j]; e < colptr[j + 1]; e++) slot[e] = (int32_t)next[row[e]]++;
+}
+
 /* Must equal INTERFACE in library.py. */
-int lcat_interface(void) { return 6; }
+int lcat_interface(void) { return 7; }
 
 /* The best instruction set that this library was built for and this processor has. */
 const char *lcat_instruction_set(void)
