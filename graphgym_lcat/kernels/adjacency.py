@@ -157,7 +157,7 @@ _gat_operator_backward = ops._operator(
     gat_backward,
     lambda handle, query, key, *rest: ops._like(query, key),
 )
-ops._differentiate(gat_operator, _gat_operator_backward, keep=(0, 1, 2), keep_results=(0,))
+ops.differentiate(gat_operator, _gat_operator_backward, keep=(0, 1, 2), keep_results=(0,))
 
 gatv2_operator = ops._operator(
     "gatv2_weights",
@@ -173,4 +173,4 @@ _gatv2_operator_backward = ops._operator(
     gatv2_backward,
     lambda handle, query, key, att, *rest: ops._like(query, key, att),
 )
-ops._differentiate(gatv2_operator, _gatv2_operator_backward, keep=(0, 1, 2, 3), keep_results=(0,))
+ops.differentiate(gatv2_operator, _gatv2_operator_backward, keep=(0, 1, 2, 3), keep_results=(0,))

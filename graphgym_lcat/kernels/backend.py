@@ -37,12 +37,13 @@ class EdgeTerm(NamedTuple):
 
     Attributes:
         features: ``[E, edge_dim]``, in the order of ``graph.edge_index``.
-        loop_features: ``[self_loops, edge_dim]``, those of the added self-loops.
+        loop_features: ``[self_loops, edge_dim]``, those of the added self-loops; or ``'mean'`` or ``'add'`` for that reduction of
+            the features of a node's in-edges.
         weight: ``[H, edge_dim]`` for the score of GAT, ``[H, D, edge_dim]`` for that of GATv2.
     """
 
     features: Tensor
-    loop_features: Tensor
+    loop_features: Tensor | str
     weight: Tensor
 
 
@@ -102,9 +103,15 @@ PairScore = EqualScore | GATScore | GATv2Score | FunctionScore
 
 
 class Dropout(NamedTuple):
-    """Dropout of attention coefficients. The mask is drawn from torch's random generator."""
+    """Dropout of attention coefficients.
+
+    Attributes:
+        probability: Probability that a coefficient is dropped.
+        seed: ``[1]``, int64. All backends draw the same mask from it: see :func:`graphgym_lcat.kernels.dropout.keep_mask`.
+    """
 
     probability: float
+    seed: Tensor
 
 
 class Coefficients(NamedTuple):
@@ -141,6 +148,7 @@ class Capabilities:
         operators: Names of operators.
         scores: Kinds of scores, for the operators that take one.
         edge_term, dropout: Whether scores may have an edge term, and coefficients dropout.
+        plain_operators: Operators that support neither of them.
         devices: Types of devices.
         dtypes: Types of numbers; all tensors of a call must then have the same.
         max_heads, max_nodes: Largest numbers of heads and nodes.
@@ -151,6 +159,7 @@ class Capabilities:
     scores: frozenset[str]
     edge_term: bool
     dropout: bool
+    plain_operators: frozenset[str] = frozenset()
     devices: frozenset[str] | None = None
     dtypes: tuple[torch.dtype, ...] | None = None
     max_heads: int | None = None
@@ -166,9 +175,10 @@ class Capabilities:
             return f"it does not compute {DESCRIPTIONS[request.operator]}"
         if request.score is not None and request.score not in self.scores:
             return f"it computes the scores {_listed(sorted(self.scores))}, not {request.score!r}"
-        if request.edge_term and not self.edge_term:
+        plain = request.operator in self.plain_operators
+        if request.edge_term and (plain or not self.edge_term):
             return "it does not support edge features"
-        if request.dropout and not self.dropout:
+        if request.dropout and (plain or not self.dropout):
             return "it does not support dropout of attention coefficients"
         if self.derivatives is not None and request.derivatives > self.derivatives:
             return f"it has derivatives up to order {self.derivatives}, not {request.derivatives}"

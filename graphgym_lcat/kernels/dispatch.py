@@ -134,7 +134,7 @@ def _score_request(
     return Request(
         operator,
         score.key.device.type,
-        tuple([part.dtype for part in (*score, *tensors) if isinstance(part, Tensor)]),
+        tuple([part.dtype for part in (*score, *(score.edge or ()), *tensors) if isinstance(part, Tensor)]),
         (graph.num_src, graph.num_dst),
         score.key.size(1),
         score.kind,

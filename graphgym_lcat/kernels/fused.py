@@ -1,7 +1,7 @@
 """The fused kernels: the backend ``'fused'``, compiled C for the CPU.
 
-No tensor grows with the number of edges: attention coefficients are computed again in the backward pass. The results do
-not depend on the number of threads, which is torch's.
+No tensor grows with the number of edges (unless edges have features): attention coefficients are computed again in the backward
+pass. The results do not depend on the number of threads, which is torch's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import adjacency, calls, library, ops, pna
+from graphgym_lcat.kernels import adjacency, calls, fused_extended, library, ops, pna
 from graphgym_lcat.kernels.backend import (
     STATISTICS,
     Capabilities,
@@ -26,16 +26,16 @@ from graphgym_lcat.kernels.backend import (
     PairScore,
 )
 from graphgym_lcat.kernels.compact import MAX_NODES
+from graphgym_lcat.kernels.fused_extended import padding, rows
 from graphgym_lcat.kernels.graph import Graph
-
-LANES = 8
 
 name = "fused"
 can = Capabilities(
-    operators=frozenset({"neighbor_mean", "convolve", "attend", "statistics"}),
+    operators=frozenset({"neighbor_mean", "convolve", "attend", "coefficients", "statistics"}),
+    plain_operators=frozenset({"statistics"}),
     scores=frozenset({"gat", "gatv2"}),
-    edge_term=False,
-    dropout=False,
+    edge_term=True,
+    dropout=True,
     devices=frozenset({"cpu"}),
     dtypes=tuple(library.NUMBERS),
     max_heads=64,
@@ -84,15 +84,16 @@ def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | flo
 
 def attend(graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | None = None) -> Tensor:
     """See :meth:`.Backend.attend`."""
-    if isinstance(score, GATScore):
-        return _attend_gat(graph, score, value)
-    assert isinstance(score, GATv2Score)  # `can` lists no other
-    return _attend_gatv2(graph, score, value)
+    assert isinstance(score, (GATScore, GATv2Score))  # `can` lists no other
+    if dropout is not None or score.edge is not None:
+        return fused_extended.attend(graph, score, value, dropout)
+    return _attend_gat(graph, score, value) if isinstance(score, GATScore) else _attend_gatv2(graph, score, value)
 
 
 def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
-    """Not among the operators that these kernels can compute."""
-    raise NotImplementedError("the fused kernels do not compute attention coefficients")
+    """See :meth:`.Backend.coefficients`."""
+    assert isinstance(score, (GATScore, GATv2Score))  # `can` lists no other
+    return fused_extended.coefficients(graph, score, dropout)
 
 
 def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]) -> Tensor:
@@ -113,7 +114,7 @@ def message_statistics(
         raise RuntimeError(f"the fused statistics count up to {pna.MAX_EDGES} edges; use backend='torch'")
     heads = 1 if weight is None else weight.size(1)
     channels = sender.size(1) // heads
-    more = _padding(heads, channels)[1]
+    more = padding(heads, channels)[1]
     if more:
         receiver, sender = (F.pad(t.unflatten(1, (heads, channels)), (0, more)).flatten(1) for t in (receiver, sender))
     kinds = tuple(STATISTICS.index(name) for name in names)
@@ -141,19 +142,19 @@ def attention_weights(graph: Graph, score: PairScore) -> Tensor:
 
 def _gat_weights(graph: Graph, score: GATScore) -> Tensor:
     query, key, slope = score.query, score.key, score.negative_slope
-    more_heads, _ = _padding(key.size(1), LANES)
+    more_heads, _ = padding(key.size(1), library.LANES)
     if more_heads:
         query, key = (F.pad(t, (0, more_heads)) for t in (query, key))
     if torch.compiler.is_compiling():
         return adjacency.gat_operator(*ops.handle(graph), query, key, slope)
     if _needs_grad(query, key):
-        return adjacency.GATWeights.apply(graph.compact, _rows(query), _rows(key), slope)
-    return adjacency.gat_forward(graph.compact, _rows(query), _rows(key), slope)
+        return adjacency.GATWeights.apply(graph.compact, rows(query), rows(key), slope)
+    return adjacency.gat_forward(graph.compact, rows(query), rows(key), slope)
 
 
 def _gatv2_weights(graph: Graph, score: GATv2Score) -> Tensor:
     query, key, att, slope = score.query, score.key, score.att, score.negative_slope
-    more_heads, more_depth = _padding(*att.shape)
+    more_heads, more_depth = padding(*att.shape)
     if more_heads or more_depth:
         query, key, att = (F.pad(t, (0, more_depth, 0, more_heads)) for t in (query, key, att))
     if torch.compiler.is_compiling():
@@ -166,7 +167,7 @@ def _gatv2_weights(graph: Graph, score: GATv2Score) -> Tensor:
 def _attend_gat(graph: Graph, score: GATScore, value: Tensor) -> Tensor:
     heads, channels = value.shape[1:]
     query, key, slope = score.query, score.key, score.negative_slope
-    more_heads, more_channels = _padding(heads, channels)
+    more_heads, more_channels = padding(heads, channels)
     if more_heads or more_channels:
         query, key = (F.pad(t, (0, more_heads)) for t in (query, key))
         value = F.pad(value, (0, more_channels, 0, more_heads))
@@ -176,15 +177,15 @@ def _attend_gat(graph: Graph, score: GATScore, value: Tensor) -> Tensor:
     elif _needs_grad(query, key, value):
         out = _AttendGAT.apply(graph, query, key, value, slope)
     else:
-        out, _ = calls.gat_forward(graph.compact, _rows(query), _rows(key), value.contiguous(), slope, False)
+        out, _ = calls.gat_forward(graph.compact, rows(query), rows(key), value.contiguous(), slope, False)
     return out[:, :heads, :channels] if more_heads or more_channels else out
 
 
 def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor) -> Tensor:
     heads, channels = value.shape[1:]
     query, key, att, slope = score.query, score.key, score.att, score.negative_slope
-    more_heads, more_channels = _padding(heads, channels)
-    more_depth = _padding(heads, key.size(2))[1]
+    more_heads, more_channels = padding(heads, channels)
+    more_depth = padding(heads, key.size(2))[1]
     one = query is key
     if more_heads or more_channels or more_depth:
         query = F.pad(query, (0, more_depth, 0, more_heads))
@@ -203,21 +204,10 @@ def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor) -> Tensor:
     return out[:, :heads, :channels] if more_heads or more_channels else out
 
 
-def _padding(heads: int, channels: int) -> tuple[int, int]:
-    """Heads and channels to add: the kernels support 1, 2, 4, 8, 16, 24, … heads, and channels in vectors of 8."""
-    more_heads = 0 if heads in (1, 2, 4) else 1 if heads == 3 else -heads % LANES
-    return more_heads, -channels % LANES
-
-
 def _needs_grad(*tensors: Tensor) -> bool:
     # In forward mode too: torch then reports that the kernels have no forward-mode derivatives.
     forward_mode = torch.autograd.forward_ad._current_level >= 0
     return forward_mode or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
-
-
-def _rows(tensor: Tensor) -> Tensor:
-    """``tensor`` with contiguous rows; there may be gaps between the rows, as in a slice of columns."""
-    return tensor if tensor.stride(1) == 1 or tensor.size(1) == 1 else tensor.contiguous()
 
 
 class _NeighborMean(torch.autograd.Function):
@@ -252,7 +242,7 @@ class _AttendGAT(torch.autograd.Function):
     @staticmethod
     def forward(ctx, graph: Graph, query: Tensor, key: Tensor, value: Tensor, slope: float) -> Tensor:
         ctx.layout, ctx.slope = graph.compact, slope
-        query, key, value = _rows(query), _rows(key), value.contiguous()
+        query, key, value = rows(query), rows(key), value.contiguous()
         size = graph.num_dst * value.size(1) * value.size(2) * value.element_size()
         out, state = calls.gat_forward(ctx.layout, query, key, value, slope, size <= calls.MAX_KEPT_BYTES)
         ctx.save_for_backward(query, key, value, out, *state)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from graphgym_lcat.kernels.compact import CompactLayout
+from graphgym_lcat.kernels.edge_numbers import EdgeNumbers
 
 
 class Graph:
@@ -36,6 +37,7 @@ class Graph:
         self.shared_nodes = shared_nodes
         self._sorted: SortedEdges | None = None
         self._compact: CompactLayout | None = None
+        self._edge_numbers: EdgeNumbers | None = None
         if torch.compiler.is_compiling():
             self.edge_index = edge_index
             self._version = None
@@ -79,6 +81,15 @@ class Graph:
         return self._compact
 
     @property
+    def edge_numbers(self) -> EdgeNumbers:
+        """The numbers of the edges of :attr:`compact`, for kernels that need to know which edge is which."""
+        if self._edge_numbers is None:
+            layout = self.compact
+            self._check_unchanged()
+            self._edge_numbers = EdgeNumbers(self.edge_index, layout)
+        return self._edge_numbers
+
+    @property
     def sorted_edges(self) -> SortedEdges:
         """The edges for the torch path."""
         if self._sorted is None:
@@ -104,6 +115,11 @@ class Graph:
         if self._sorted is None and self._compact is not None:
             return self._compact.col.size(0)
         return self.sorted_edges.src.size(0)
+
+    @property
+    def drops_loops(self) -> bool:
+        """Whether self-loops of the input are dropped. Not in compiled code, where no shape may depend on data."""
+        return self.add_self_loops and self.num_edges < self.edge_index.size(1)
 
     @property
     def device(self) -> torch.device:

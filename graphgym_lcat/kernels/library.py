@@ -16,12 +16,15 @@ import torch
 # LCAT_LIBRARY names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever the arguments of a function in csrc/ change, so that a library built from other sources is never called.
-INTERFACE = 6
+INTERFACE = 7
+LANES = 8  # numbers in a vector of the kernels
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
 
 # Arguments of the functions in csrc/: n a 64-bit integer, p a pointer, d a double, t the number of threads.
+_BY_ROW, _BOTH = "nppn", "nppnppn"
+_EXTRAS = "nppnd"  # edges in the input, their numbers by row and by column, seed and probability of dropout
 SIGNATURES = {
     "mean_forward": "nppnpnpt",
     "mean_backward": "npnppnpnppt",
@@ -32,6 +35,17 @@ SIGNATURES = {
     "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",
     "gatv2_backward": "nppnppn" + "nnn" + "ppppd" + "pppp" + "ppppt",
     "gatv2_backward_symmetric": "nppn" + "nnn" + "pppd" + "pppp" + "pppt",
+    "gat_extended_forward": _BY_ROW + _EXTRAS + "nn" + "pnpnppd" + "pppppt",
+    "gat_extended_backward": _BOTH + _EXTRAS + "nn" + "pnpnppd" + "pppppp" + "ppppt",
+    "gat_coefficients_forward": _BY_ROW + _EXTRAS + "n" + "pnpnpd" + "pppt",
+    "gat_coefficients_backward": _BOTH + _EXTRAS + "n" + "pnpnpd" + "pppp" + "pppt",
+    "gatv2_extended_forward": _BY_ROW + _EXTRAS + "nnn" + "ppppppnpd" + "pppt",
+    "gatv2_extended_backward": _BOTH + _EXTRAS + "nnn" + "ppppppnpd" + "pppp" + "pppppppt",
+    "gatv2_extended_backward_symmetric": _BY_ROW + _EXTRAS + "nnn" + "pppd" + "pppp" + "pppt",
+    "gatv2_coefficients_forward": _BY_ROW + _EXTRAS + "nn" + "pppppnpd" + "pppt",
+    "gatv2_coefficients_backward": _BOTH + _EXTRAS + "nn" + "pppppnpd" + "pppp" + "ppppppt",
+    "fill_loops_forward": "pnpnnppt",
+    "fill_loops_backward": "pnpnnppt",
     "adjacency_forward": "nppn" + "pnpnd" + "pt",
     "adjacency_backward": "nppnppn" + "pnpnd" + "pp" + "pppt",
     "adjacency_gatv2_forward": "nppnn" + "pppd" + "pt",
@@ -50,6 +64,7 @@ class Library:
     instruction_set: str
     has_openmp: bool
     layout: Callable[..., int]
+    edge_numbers: Callable[..., int]
     slots: Callable[..., None]
     kernels: dict[tuple[str, torch.dtype], Callable[..., int]]
 
@@ -117,10 +132,13 @@ def _bind(handle: ctypes.CDLL) -> Library | str:
     layout = handle.lcat_layout
     layout.argtypes = [_TYPES[a] for a in "nppnntpppppp"]
     layout.restype = ctypes.c_int64
+    edge_numbers = handle.lcat_edge_numbers
+    edge_numbers.argtypes = [_TYPES[a] for a in "nppnntpppp"]
+    edge_numbers.restype = ctypes.c_int
     slots = handle.lcat_slots
     slots.argtypes = [_TYPES[a] for a in "nppnppp"]
     slots.restype = None
-    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, slots, kernels)
+    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, edge_numbers, slots, kernels)
 
 
 def _share_openmp_runtime() -> None:

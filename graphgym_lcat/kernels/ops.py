@@ -29,16 +29,16 @@ def handle(graph: Graph) -> Handle:
     return graph.edge_index, graph.num_src, graph.num_dst, graph.add_self_loops, graph.shared_nodes
 
 
-def _operator(name: str, inputs: str, results: int, call: Callable, fake: Callable) -> CustomOpDef:
+def operator(name: str, inputs: str, results: int, call: Callable, fake: Callable) -> CustomOpDef:
     """``lcat::name(handle, inputs)``, which returns ``results`` tensors.
 
-    ``call`` computes them from the layout and the inputs; ``fake`` creates tensors of their shapes from the handle and the inputs.
+    ``call`` computes them from the graph and the inputs; ``fake`` creates tensors of their shapes from the handle and the inputs.
     """
     tensors = "Tensor" if results == 1 else f"({', '.join(['Tensor'] * results)})"
 
     def compute(*arguments: Any) -> Tensor | tuple[Tensor, ...]:
-        layout = find_graph_in_operator(*arguments[:_SIZE]).compact
-        return call(layout, *(a.contiguous() if isinstance(a, Tensor) else a for a in arguments[_SIZE:]))
+        graph = find_graph_in_operator(*arguments[:_SIZE])
+        return call(graph, *(a.contiguous() if isinstance(a, Tensor) else a for a in arguments[_SIZE:]))
 
     schema = f"({_HANDLE}, {inputs}) -> {tensors}"
     operator = custom_op(f"lcat::{name}", compute, mutates_args=(), device_types="cpu", schema=schema)
@@ -46,7 +46,12 @@ def _operator(name: str, inputs: str, results: int, call: Callable, fake: Callab
     return operator
 
 
-def _differentiate(
+def _operator(name: str, inputs: str, results: int, call: Callable, fake: Callable) -> CustomOpDef:
+    """:func:`operator`, but ``call`` takes the layout for the fused kernels."""
+    return operator(name, inputs, results, lambda graph, *arguments: call(graph.compact, *arguments), fake)
+
+
+def differentiate(
     forward: CustomOpDef, backward: CustomOpDef, keep: Sequence[int], keep_results: Sequence[int]
 ) -> None:
     """Makes ``backward`` the derivative of ``forward``.
@@ -63,21 +68,21 @@ def _differentiate(
         ctx.others = [value for value in kept if not isinstance(value, Tensor)]
         ctx.num_inputs = len(inputs) - _SIZE
 
-    def differentiate(ctx, grad, *other_grads) -> tuple[Tensor | None, ...]:
+    def compute_grads(ctx, grad, *other_grads) -> tuple[Tensor | None, ...]:
         tensors, others = iter(ctx.saved_tensors), iter(ctx.others)
         kept = [next(tensors) if is_tensor else next(others) for is_tensor in ctx.are_tensors]
         grads = backward(*kept, grad)
         grads = grads if isinstance(grads, (tuple, list)) else (grads,)
         return (None,) * _SIZE + tuple(grads) + (None,) * (ctx.num_inputs - len(grads))
 
-    forward.register_autograd(differentiate, setup_context=save)
+    forward.register_autograd(compute_grads, setup_context=save)
 
 
 def _like(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(t.new_empty(t.shape) for t in tensors)
 
 
-def _fake_attention(handle: Handle, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def fake_attention(handle: Handle, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The sums, and shift and scale of the softmax."""
     num_dst, (heads, channels) = handle[2], value.shape[1:]
     return (
@@ -101,7 +106,7 @@ _neighbor_mean_backward = _operator(
     calls.mean_backward,
     lambda handle, grad: grad.new_empty(handle[1], grad.size(1)),
 )
-_differentiate(neighbor_mean, _neighbor_mean_backward, keep=(), keep_results=())
+differentiate(neighbor_mean, _neighbor_mean_backward, keep=(), keep_results=())
 
 convolve = _operator(
     "convolve",
@@ -117,7 +122,7 @@ _convolve_backward = _operator(
     calls.convolve_backward,
     lambda handle, lambda2, slope, grad: (*_like(grad), grad.new_empty(handle[1], grad.size(1)), *_like(lambda2)),
 )
-_differentiate(convolve, _convolve_backward, keep=(2,), keep_results=(1,))
+differentiate(convolve, _convolve_backward, keep=(2,), keep_results=(1,))
 
 
 def _attend_gat(layout: CompactLayout, *inputs: Any) -> tuple[Tensor, ...]:
@@ -126,7 +131,7 @@ def _attend_gat(layout: CompactLayout, *inputs: Any) -> tuple[Tensor, ...]:
 
 
 def _fake_attend_gat(handle: Handle, query: Tensor, key: Tensor, value: Tensor, slope: float, train: bool):
-    out, shift, scale = _fake_attention(handle, value)
+    out, shift, scale = fake_attention(handle, value)
     return out, shift, scale, *(_like(out, shift) if train else (value.new_empty(0), value.new_empty(0)))
 
 
@@ -147,14 +152,14 @@ _attend_gat_backward = _operator(
     ),
     lambda handle, query, key, value, *rest: _like(query, key, value),
 )
-_differentiate(attend_gat, _attend_gat_backward, keep=(0, 1, 2, 3), keep_results=(0, 1, 2, 3, 4))
+differentiate(attend_gat, _attend_gat_backward, keep=(0, 1, 2, 3), keep_results=(0, 1, 2, 3, 4))
 
 attend_gatv2 = _operator(
     "attend_gatv2",
     "Tensor query, Tensor key, Tensor value, Tensor att, float slope",
     3,
     calls.gatv2_forward,
-    lambda handle, query, key, value, att, slope: _fake_attention(handle, value),
+    lambda handle, query, key, value, att, slope: fake_attention(handle, value),
 )
 _attend_gatv2_backward = _operator(
     "attend_gatv2_backward",
@@ -163,4 +168,4 @@ _attend_gatv2_backward = _operator(
     calls.gatv2_backward,
     lambda handle, query, key, value, att, *rest: _like(query, key, value, att),
 )
-_differentiate(attend_gatv2, _attend_gatv2_backward, keep=(0, 1, 2, 3, 4), keep_results=(0, 1, 2))
+differentiate(attend_gatv2, _attend_gatv2_backward, keep=(0, 1, 2, 3, 4), keep_results=(0, 1, 2))

@@ -33,7 +33,7 @@ def attend_pairs(
         raise ValueError(f"expected at most {MAX_VALUES} columns of values, got {count}")
     adjacency = adjacency.contiguous()
     score_input, column, rows = (
-        F.pad(t, (0, -n % fused.LANES)).contiguous() for t in (score_input, column, values.t())
+        F.pad(t, (0, -n % library.LANES)).contiguous() for t in (score_input, column, values.t())
     )
     out = values.new_empty(n, count)
     pointers = (t.data_ptr() for t in (adjacency, score_input, column))

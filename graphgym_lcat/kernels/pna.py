@@ -147,7 +147,7 @@ def _statistics_operator(name: str, inputs: str, count: int) -> CustomOpDef:
         compute_backward,
         lambda handle, *arguments: ops._like(*arguments[:count]),
     )
-    ops._differentiate(operator, derivative, keep=range(count + 1), keep_results=(1, 2))
+    ops.differentiate(operator, derivative, keep=range(count + 1), keep_results=(1, 2))
     return operator
 
 

@@ -31,6 +31,7 @@ from graphgym_lcat.kernels.backend import (
     GATv2Score,
     PairScore,
 )
+from graphgym_lcat.kernels.dropout import dropout_factors
 from graphgym_lcat.kernels.graph import Graph
 
 Gamma = tuple[Tensor, Tensor]
@@ -126,7 +127,13 @@ def _gamma(graph: Graph, score: PairScore, dropout: Dropout | None) -> Gamma:
     gamma, loop_gamma = softmax(graph, *_scores(graph, score))
     if dropout is None:
         return gamma, loop_gamma
-    return F.dropout(gamma, dropout.probability), F.dropout(loop_gamma, dropout.probability)
+    count, heads = graph.edge_index.size(1), gamma.size(1)
+    loops = torch.arange(count, count + graph.self_loops, device=gamma.device)
+
+    def factors(numbers: Tensor) -> Tensor:
+        return dropout_factors(dropout.seed, numbers, heads, dropout.probability, gamma.dtype)
+
+    return gamma * factors(graph.sorted_edges.edge_id), loop_gamma * factors(loops)
 
 
 def _scores(graph: Graph, score: PairScore) -> Gamma:
@@ -148,7 +155,7 @@ def _gat_scores(graph: Graph, score: GATScore) -> Gamma:
     if score.edge is not None:
         weight = score.edge.weight.t()
         scores = scores + _in_slots(graph, score.edge) @ weight
-        self_scores = self_scores + score.edge.loop_features @ weight
+        self_scores = self_scores + loop_features(graph, score.edge) @ weight
     return F.leaky_relu(scores, score.negative_slope), F.leaky_relu(self_scores, score.negative_slope)
 
 
@@ -161,8 +168,20 @@ def _gatv2_scores(graph: Graph, score: GATv2Score) -> Gamma:
 
     if score.edge is None:
         return _pair_scores(graph, score.query, score.key, product)
-    features = _in_slots(graph, score.edge), score.edge.loop_features
+    features = _in_slots(graph, score.edge), loop_features(graph, score.edge)
     return _pair_scores(graph, score.query, score.key, product, features)
+
+
+def loop_features(graph: Graph, edge: EdgeTerm) -> Tensor:
+    """Features of the added self-loops, ``[self_loops, edge_dim]``."""
+    if isinstance(edge.loop_features, Tensor):
+        return edge.loop_features
+    src, dst = graph.edge_index.long()
+    dst = torch.where(src == dst, graph.num_dst, dst)  # dropped self-loops go into a row of their own
+    total = edge.features.new_zeros(graph.num_dst + 1, edge.features.size(1)).index_add(0, dst, edge.features)
+    if edge.loop_features == "mean":
+        total = total / torch.bincount(dst, minlength=graph.num_dst + 1).clamp(min=1).to(total.dtype).unsqueeze(-1)
+    return total[: graph.self_loops]
 
 
 def _in_slots(graph: Graph, edge: EdgeTerm) -> Tensor:
@@ -199,8 +218,8 @@ def _pair_scores(
         else:
             chunks.append(score_chunk(*arguments))
     scores = torch.cat(chunks) if len(chunks) > 1 else chunks[0]
-    loop_features = () if edge_features is None else (edge_features[1],)
-    return scores, score(query[: graph.self_loops], key[: graph.self_loops], *loop_features)
+    of_loops = () if edge_features is None else (edge_features[1],)
+    return scores, score(query[: graph.self_loops], key[: graph.self_loops], *of_loops)
 
 
 def softmax(graph: Graph, scores: Tensor, self_scores: Tensor) -> Gamma:

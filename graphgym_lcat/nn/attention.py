@@ -11,6 +11,7 @@ from torch_geometric.nn.conv import MessagePassing
 
 from graphgym_lcat.kernels import Graph, dispatch
 from graphgym_lcat.kernels.backend import Coefficients, Dropout, EqualScore, PairScore
+from graphgym_lcat.kernels.dropout import draw_seed
 from graphgym_lcat.nn.checks import check_choice, check_positive
 from graphgym_lcat.nn.functional import EdgeFeatures, ScoreInputs, ScoreParameters
 from graphgym_lcat.nn.init import INITS, Projection, init_attention_vector
@@ -100,7 +101,22 @@ class ConvolvedAttention(Module):
     ) -> Tensor:
         """``Σ_j γ_ij value_j``, ``[num_dst, H, C]``. See :class:`.ScoreInputs` for ``key``, ``query`` and ``edges``."""
         score = self._pair_score(ScoreInputs(graph, key, query, edges))
-        return dispatch.attend(self.backend, graph, score, value, Dropout(dropout) if dropout else None)
+        return dispatch.attend(self.backend, graph, score, value, _draw_dropout(dropout))
+
+    def _attend_and_show(
+        self,
+        graph: Graph,
+        key: Tensor,
+        query: Tensor | None,
+        value: Tensor,
+        edges: EdgeFeatures | None = None,
+        dropout: float = 0.0,
+    ) -> tuple[Tensor, Coefficients]:
+        """Both: ``Σ_j γ_ij value_j``, and γ itself."""
+        score = self._pair_score(ScoreInputs(graph, key, query, edges))
+        drawn = _draw_dropout(dropout)
+        out = dispatch.attend(self.backend, graph, score, value, drawn)
+        return out, dispatch.coefficients(self.backend, graph, score, drawn)
 
     def _coefficients(
         self,
@@ -112,7 +128,7 @@ class ConvolvedAttention(Module):
     ) -> Coefficients:
         """γ itself."""
         score = self._pair_score(ScoreInputs(graph, key, query, edges))
-        return dispatch.coefficients(self.backend, graph, score, Dropout(dropout) if dropout else None)
+        return dispatch.coefficients(self.backend, graph, score, _draw_dropout(dropout))
 
     def _pair_score(self, inputs: ScoreInputs) -> PairScore:
         if self.interpolation.fixed1 == 0:
@@ -122,6 +138,10 @@ class ConvolvedAttention(Module):
         edge_weight = None if self.lin_edge is None else self.lin_edge.weight
         parameters = ScoreParameters(vectors, lambda1, lambda2, self.negative_slope, edge_weight, self.backend)
         return find_score(self.score).prepare(inputs, parameters)
+
+
+def _draw_dropout(probability: float) -> Dropout | None:
+    return Dropout(probability, draw_seed()) if probability else None
 
 
 class AttentionLayer(ConvolvedAttention, MessagePassing):
@@ -139,6 +159,7 @@ class AttentionLayer(ConvolvedAttention, MessagePassing):
         its parent's, compiled for the messages of the parent.
         """
         super().__init_subclass__(**kwargs)
+        cls._defines_messages = any(name in vars(cls) for name in ("propagate", "message", "aggregate", "update"))
         if "propagate" not in vars(cls):
             cls.propagate = MessagePassing.propagate
 
@@ -153,6 +174,11 @@ class AttentionLayer(ConvolvedAttention, MessagePassing):
             or self._aggregate_forward_pre_hooks
             or self._aggregate_forward_hooks
         )
+
+    def _has_own_messages(self, layer: type) -> bool:
+        """Whether a subclass of ``layer`` computes messages in another way."""
+        below = type(self).__mro__[: type(self).__mro__.index(layer)]
+        return any(vars(cls).get("_defines_messages", False) for cls in below)
 
     def _in_flow(self, edges: Tensor) -> Tensor:
         """Edges from sources to destinations in the order that ``propagate`` expects."""

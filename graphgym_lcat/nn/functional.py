@@ -49,10 +49,10 @@ class ScoreInputs(NamedTuple):
 
 
 class EdgeFeatures(NamedTuple):
-    """Features ``[E, edge_dim]`` of the edges, in their order, and ``[self_loops, edge_dim]`` of the added self-loops."""
+    """Features of the edges, in their order, and of the added self-loops: see :class:`.EdgeTerm`."""
 
     features: Tensor
-    loop_features: Tensor
+    loop_features: Tensor | str
 
 
 class ScoreParameters(NamedTuple):
@@ -149,6 +149,8 @@ def edge_features(graph: Graph, edge_attr: Tensor, fill_value: float | Tensor | 
         return EdgeFeatures(edge_attr, fill.expand(count, edge_attr.size(1)))
     if not count:
         return EdgeFeatures(edge_attr, edge_attr.new_empty(0, edge_attr.size(1)))
+    if fill_value in ("mean", "add", "sum"):
+        return EdgeFeatures(edge_attr, "mean" if fill_value == "mean" else "add")
     src, dst = graph.edge_index.long()
     dst = torch.where(src == dst, graph.num_dst, dst)  # dropped self-loops go into a row of their own
     return EdgeFeatures(
@@ -162,7 +164,7 @@ def edge_list(graph: Graph, gamma: Coefficients) -> tuple[Tensor, Tensor]:
     In compiled code, where no shape may depend on data, dropped self-loops stay, with coefficient 0.
     """
     edges, on_edges = graph.edge_index.long(), gamma.edges
-    if graph.add_self_loops and not torch.compiler.is_compiling():
+    if not torch.compiler.is_compiling() and graph.drops_loops:
         kept = edges[0] != edges[1]
         edges, on_edges = edges[:, kept], on_edges[kept]
     loops = torch.arange(graph.self_loops, device=graph.device)

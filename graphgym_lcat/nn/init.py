@@ -41,5 +41,5 @@ class Projection(Linear):
 
     def materialize(self, x: Tensor) -> None:
         """Creates the weight for inputs like ``x``, if it does not exist yet."""
-        if is_lazy(self.weight):
+        if not torch.compiler.is_compiling() and is_lazy(self.weight):
             self.initialize_parameters(self, (x,))

@@ -220,11 +220,14 @@ class LCATConv(AttentionLayer):
 
         features = self._edge_features(graph, edge_attr)
         dropout = self.dropout if self.training else 0.0
-        if return_attention_weights or self._is_observed():
+        if self._is_observed() or (return_attention_weights and self._has_own_messages(LCATConv)):
             edges, alpha = edge_list(graph, self._coefficients(graph, key, query, features, dropout))
             sizes = (num_src, num_dst) if self.flow == "source_to_target" else (num_dst, num_src)
             # propagate_type: (x: Tensor, alpha: Tensor)
             out = self.propagate(self._in_flow(edges), x=value, alpha=alpha, size=sizes)
+        elif return_attention_weights:
+            out, gamma = self._attend_and_show(graph, key, query, value, features, dropout)
+            edges, alpha = edge_list(graph, gamma)
         else:
             out = self._attend(graph, key, query, value, features, dropout)
 

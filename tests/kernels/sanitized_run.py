@@ -11,7 +11,7 @@ import torch
 from fused_cases import HEADS, PRIMITIVES, Case, compute, run
 
 from graphgym_lcat.kernels import Graph, calls, fused, library
-from graphgym_lcat.kernels.backend import STATISTICS, EqualScore, GATScore, GATv2Score
+from graphgym_lcat.kernels.backend import STATISTICS, Dropout, EdgeTerm, EqualScore, GATScore, GATv2Score
 from graphgym_lcat.kernels.pairs import attend_pairs
 
 
@@ -22,6 +22,32 @@ def graphs():
     for edges, nodes in ((nobody, 0), (nobody, 3), (pair, 2), (many, 7), (many, (7, 9)), (star, 600), (star, (600, 1))):
         for add_self_loops in (True, False):
             yield Graph.from_edge_index(edges, nodes, add_self_loops)
+
+
+def run_with_extras(graph, heads, channels, dtype) -> int:
+    """Dropout, edge features of all kinds and coefficients, for both scores."""
+    calls_made = 0
+    count = graph.edge_index.size(1)
+    dropout = Dropout(0.5, torch.tensor([3]))
+    for primitive, dim in itertools.product(("attend_gat", "attend_gatv2"), (None, 1, 11)):
+        inputs = Case(graph, heads, channels, seed=0).inputs(primitive, dtype)
+        query, key, value, *att = inputs
+        edge = None
+        if dim is not None:
+            shape = (heads, dim) if primitive == "attend_gat" else (heads, channels, dim)
+            features, weight = torch.ones(count, dim, dtype=dtype), torch.ones(shape, dtype=dtype)
+            edge = EdgeTerm(
+                features.requires_grad_(), "mean" if dim == 1 else features.new_ones(graph.self_loops, dim), weight
+            )
+        score = (
+            GATScore(query, key, 0.2, edge) if primitive == "attend_gat" else GATv2Score(query, key, att[0], 0.2, edge)
+        )
+        for drop in (dropout, None):
+            fused.attend(graph, score, value, drop).sum().backward()
+            gamma = fused.coefficients(graph, score, drop)
+            (gamma.edges.sum() + gamma.loops.sum()).backward()
+            calls_made += 2
+    return calls_made
 
 
 def run_statistics(graph: Graph, heads: int, channels: int, dtype: torch.dtype, whole: bool) -> int:
@@ -68,6 +94,9 @@ def main() -> None:
         _, features, value, att = Case(graph, heads, channels, seed=0).inputs("attend_gatv2", torch.float32)
         compute(fused, "attend_gatv2", graph, [features, features, value, att]).sum().backward()
         count += 1
+    for graph, dtype in itertools.product((*graphs(), Graph.from_edge_index(both_ways, 9)), library.NUMBERS):
+        for heads, channels in ((1, 8), (2, 7), (4, 8), (9, 40)):
+            count += run_with_extras(graph, heads, channels, dtype)
     for nodes, columns, dtype in itertools.product((1, 7, 8, 70), (1, 4, 8), library.NUMBERS):
         adjacency = torch.ones(nodes, nodes, dtype=torch.uint8)
         z = torch.linspace(-1, 1, nodes, dtype=dtype)

@@ -63,9 +63,10 @@ UNSUPPORTED = {
     "heads": ({"heads": 65}, "it computes up to 64 heads, the layer has 65"),
     "nodes": ({"nodes": (1, 2**31)}, "it counts up to 2147483647 nodes, the graph has 2147483648"),
     "score": ({"score": "function"}, "it computes the scores 'gat' and 'gatv2', not 'function'"),
-    "edges": ({"edge_term": True}, "it does not support edge features"),
-    "dropout": ({"dropout": True}, "it does not support dropout of attention coefficients"),
-    "coefficients": ({"operator": "coefficients"}, "it does not compute attention coefficients"),
+    "statistics with edges": (
+        {"operator": "statistics", "edge_term": True},
+        "it does not support edge features",
+    ),
     "derivatives": ({"derivatives": 2}, "it has derivatives up to order 1, not 2"),
 }
 
@@ -73,6 +74,25 @@ UNSUPPORTED = {
 @pytest.mark.parametrize("case", UNSUPPORTED)
 def test_auto_takes_the_torch_path_for_what_the_fused_kernels_cannot_compute(case):
     assert dispatch.choose("auto", PLAIN._replace(**UNSUPPORTED[case][0])) is torch_path
+
+
+@pytest.mark.parametrize("change", [{"edge_term": True}, {"dropout": True}, {"operator": "coefficients"}])
+def test_auto_takes_the_fused_kernels_for_extras(change):
+    assert dispatch.choose("auto", PLAIN._replace(**change)) is fused
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"edge_term": True}, "it does not support edge features"),
+        ({"dropout": True}, "it does not support dropout of attention coefficients"),
+        ({"operator": "coefficients"}, "it does not compute attention coefficients"),
+    ],
+)
+def test_a_backend_without_extras_says_which_it_lacks(change, reason):
+    can = Capabilities(frozenset({"attend"}), frozenset({"gat"}), edge_term=False, dropout=False)
+    assert can.why_not(PLAIN) is None
+    assert can.why_not(PLAIN._replace(**change)) == reason
 
 
 @pytest.mark.parametrize("case", UNSUPPORTED)
@@ -107,7 +127,7 @@ def test_the_description_says_which_backend_computes_and_why(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["gat", "gatv2", "equal", "function", "gat_edges", "gatv2_edges"])
-@pytest.mark.parametrize("dropout", [None, Dropout(0.5)])
+@pytest.mark.parametrize("dropout", [None, Dropout(0.5, torch.tensor([7]))])
 def test_every_score_has_sums_and_coefficients(name, dropout, graph, scores):
     value = torch.randn(NODES, HEADS, CHANNELS)
     torch.manual_seed(0)
@@ -181,24 +201,33 @@ def pna(**options):
 
 
 REFUSED_LAYERS = {
-    "dropout": (lambda: LCATConv(4, 3, dropout=0.5, backend="fused"), "dropout of attention coefficients"),
-    "edges": (lambda: LCATConv(4, 3, edge_dim=4, backend="fused"), "edge features"),
+    "half": (lambda: LCATConv(4, 3, backend="fused").half(), "the data is torch.float16"),
     "score": (lambda: LCATConv(4, 3, score=lambda u, v: (u * v).sum(-1), backend="fused"), "not 'function'"),
-    "adjacency": (lambda: AttentionAdjacency(4, backend="fused"), "does not compute attention coefficients"),
-    "pna": (pna, "does not compute attention coefficients"),
-    "eps": (lambda: LCATGINConv(torch.nn.Linear(4, 3), eps=0.5, backend="fused"), "attention coefficients"),
+}
+EXTENDED_LAYERS = {
+    "dropout": lambda: LCATConv(4, 3, dropout=0.5, backend="fused"),
+    "edges": lambda: LCATConv(4, 3, edge_dim=4, backend="fused"),
+    "adjacency": lambda: AttentionAdjacency(4, backend="fused"),
+    "pna": pna,
+    "eps": lambda: LCATGINConv(torch.nn.Linear(4, 3), eps=0.5, backend="fused"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED_LAYERS)
 def test_a_layer_with_a_named_backend_refuses_what_that_cannot_compute(case, graph):
     build, reason = REFUSED_LAYERS[case]
-    arguments = (torch.randn(3, 4),) if case == "edges" else ()
+    x = torch.randn(NODES, 4).to(torch.float16 if case == "half" else torch.float32)
     with pytest.raises(RuntimeError, match=f"backend='fused' was asked for, .*{reason}.*; use 'auto' or 'torch'"):
-        build()(torch.randn(NODES, 4), graph.edge_index, *arguments)
+        build()(x, graph.edge_index)
 
 
-def test_what_does_not_need_dropout_is_computed_with_a_named_backend(graph):
-    LCATConv(4, 3, dropout=0.5, backend="fused").eval()(torch.randn(NODES, 4), graph)
-    with pytest.raises(RuntimeError, match="does not compute attention coefficients"):
-        LCATConv(4, 3, backend="fused")(torch.randn(NODES, 4), graph, return_attention_weights=True)
+@pytest.mark.parametrize("case", EXTENDED_LAYERS)
+def test_extras_are_computed_with_a_named_backend(case, graph):
+    arguments = (torch.randn(3, 4),) if case == "edges" else ()
+    EXTENDED_LAYERS[case]()(torch.randn(NODES, 4), graph.edge_index, *arguments)
+
+
+def test_attention_weights_are_computed_with_a_named_backend(graph):
+    conv = LCATConv(4, 3, backend="fused")
+    _, (edges, alpha) = conv(torch.randn(NODES, 4), graph, return_attention_weights=True)
+    torch.testing.assert_close(torch.zeros(NODES, 1).index_add(0, edges[1], alpha), torch.ones(NODES, 1))

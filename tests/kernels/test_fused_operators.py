@@ -13,6 +13,12 @@ OPTIONS = {
     "lcatv2": {"score": "gatv2"},
     "padded": {"heads": 3, "out_channels": 5, "lambda_per_head": True},
 }
+EXTRAS = {
+    "dropout": ({"dropout": 0.4}, {}),
+    "edge features": ({"edge_dim": 3}, {"edge_attr": 3}),
+    "coefficients": ({}, {"return_attention_weights": True}),
+    "all": ({"dropout": 0.4, "edge_dim": 3}, {"edge_attr": 3, "return_attention_weights": True}),
+}
 
 
 @pytest.fixture
@@ -111,3 +117,27 @@ def test_a_compiled_program_refuses_nodes_that_do_not_exist(x, edge_index):
     edge_index[0, 0] = 50
     with pytest.raises(ValueError, match=r"must hold source nodes in \[0, 49\].*got 50"):
         ops.neighbor_mean(edge_index, 50, 50, True, True, x)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("score", ["gat", "gatv2"])
+@pytest.mark.parametrize("name", EXTRAS)
+def test_extras_compile_without_graph_breaks(name, score, x, edge_index):
+    torch._dynamo.reset()
+    options, arguments = EXTRAS[name]
+    conv = LCATConv(16, 8, heads=4, score=score, backend="fused", **options)
+    arguments = dict(arguments)
+    edge_index = edge_index[:, edge_index[0] != edge_index[1]]  # compiled code keeps dropped self-loops in its list
+    if "edge_attr" in arguments:
+        arguments["edge_attr"] = torch.randn(edge_index.size(1), arguments["edge_attr"])
+    # The default generator of eager code, so that both draw the same seeds.
+    torch._inductor.config.fallback_random = True
+    results = []
+    for call in (conv, torch.compile(conv, fullgraph=True)):
+        torch.manual_seed(5)
+        inputs = x.clone().requires_grad_()
+        out = call(inputs, edge_index, **arguments)
+        parts = (out[0], out[1][1]) if isinstance(out, tuple) else (out,)
+        loss = sum((part * part).sum() for part in parts)
+        results.append([*parts, *torch.autograd.grad(loss, (inputs, conv.lin.weight))])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)

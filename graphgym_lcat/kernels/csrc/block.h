@@ -75,9 +75,10 @@ struct block {
     int32_t tail[LANES];
 };
 
-INLINE int next_block(struct edges *edges, int64_t heads, struct block *block)
+/* The next block, of at most `capacity` edges. */
+INLINE int next_small_block(struct edges *edges, int64_t heads, int64_t capacity, struct block *block)
 {
-    const int64_t capacity = BLOCK / heads, group = edges_per_vector(heads), left = edges->end - edges->slot;
+    const int64_t group = edges_per_vector(heads), left = edges->end - edges->slot;
     const int64_t stored = left < capacity ? left : capacity;
     block->slot = edges->slot;
     block->own = edges->self >= 0 && stored < capacity;
@@ -91,6 +92,11 @@ INLINE int next_block(struct edges *edges, int64_t heads, struct block *block)
     edges->slot += stored;
     if (block->own) edges->self = -1;
     return block->count > 0;
+}
+
+INLINE int next_block(struct edges *edges, int64_t heads, struct block *block)
+{
+    return next_small_block(edges, heads, BLOCK / heads, block);
 }
 
 /* The node at the other end of the block's edge b. Lanes after the last edge repeat its node. */

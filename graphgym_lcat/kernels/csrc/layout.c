@@ -62,6 +62,35 @@ int64_t lcat_layout(int64_t edges, const int64_t *src, const int64_t *dst, int64
     return kept;
 }
 
+/* Fills the buckets `to`, which begin at ptr, with the edges of `from` (all edges 0 … count − 1 if NULL), each in the bucket of its
+ * node, in the order in which they come. `place` is workspace. */
+static void distribute(int64_t count, const int32_t *from, const int64_t *node, const int64_t *other, int drop_loops, int64_t n,
+                       const int64_t *ptr, int64_t *place, int32_t *to)
+{
+    memcpy(place, ptr, (size_t)n * sizeof *ptr);
+    for (int64_t slot = 0; slot < count; slot++) {
+        const int64_t e = from ? from[slot] : slot;
+        if (!drop_loops || node[e] != other[e]) to[place[node[e]]++] = (int32_t)e;
+    }
+}
+
+/* For a layout by lcat_layout, of the same arguments: edge_by_row[s] is the number, in the input, of the edge in slot s of col, and
+ * edge_by_col[s] that of the edge in slot s of row. Edges with the same ends stand in the order of the input.
+ * Returns 0, or 1 if there is no memory. */
+int lcat_edge_numbers(int64_t edges, const int64_t *src, const int64_t *dst, int64_t num_src, int64_t num_dst, int drop_loops,
+                      const int64_t *rowptr, const int64_t *colptr, int32_t *edge_by_row, int32_t *edge_by_col)
+{
+    int64_t *place = malloc((size_t)((num_src > num_dst ? num_src : num_dst) + 1) * sizeof *place);
+    if (!place) return 1;
+    const int64_t kept = rowptr[num_dst];
+    distribute(edges, NULL, src, dst, drop_loops, num_src, colptr, place, edge_by_col);
+    distribute(kept, edge_by_col, dst, src, 0, num_dst, rowptr, place, edge_by_row);
+    if (num_src == num_dst && !memcmp(rowptr, colptr, (size_t)(num_src + 1) * sizeof *rowptr)) /* where lcat_layout sorts row */
+        distribute(kept, edge_by_row, src, dst, 0, num_src, colptr, place, edge_by_col);
+    free(place);
+    return 0;
+}
+
 /* slot[e]: where edge e of the columns stands in the rows, whose sources are in ascending order. `next` has room for num_dst numbers. */
 void lcat_slots(int64_t num_src, const int64_t *colptr, const int32_t *row, int64_t num_dst, const int64_t *rowptr, int64_t *next,
                 int32_t *slot)
@@ -72,7 +101,7 @@ void lcat_slots(int64_t num_src, const int64_t *colptr, const int32_t *row, int6
 }
 
 /* Must equal INTERFACE in library.py. */
-int lcat_interface(void) { return 6; }
+int lcat_interface(void) { return 7; }
 
 /* The best instruction set that this library was built for and this processor has. */
 const char *lcat_instruction_set(void)

@@ -51,6 +51,8 @@ INLINE vec keep(mask m, vec v) { return (vec)(m & (mask)v); }
 /* The larger one; `a` where `b` is NaN. */
 INLINE vec larger(vec a, vec b) { return choose(b > a, b, a); }
 INLINE vec leaky(vec t, real slope) { return choose(t > 0, t, t * slope); }
+/* grad · LeakyReLU'(t) */
+INLINE vec leaky_slope(vec t, vec grad, real slope) { return choose(t > 0, grad, grad * slope); }
 
 #if defined(__clang__) || __GNUC__ >= 12
 INLINE vec join(half_vec a, half_vec b) { return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7); }

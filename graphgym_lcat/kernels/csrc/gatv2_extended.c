@@ -1,0 +1,318 @@
+/* Attention with the score of GATv2 and extras: e_ij = att · LeakyReLU(q_i + k_j + W a_ij) with features a per edge, and dropout;
+ * and its coefficients.
+ *
+ * With t = q_i + k_j + W a_ij and s_ij = d_ij LeakyReLU'(t) the gradient of W is att ∘ Σ s_ij a_ijᵀ, and grad att = Σ t ∘ s_ij has
+ * the part Σ_d W_d ∘ (Σ s_ij a_ijᵀ)_d beside those of gatv2.c.
+ *
+ * Shapes as in gatv2.c; W is [heads · depth, edge_dim]. Arrays over edges are in the order of the input, implicit self-loops last
+ * (features of self-loops are an array of their own); the rows of edges that the layout does not hold are neither read nor written.
+ */
+#include <stdlib.h>
+
+#include "gatv2_rows.h"
+#include "softmax.h"
+
+#define MAX_BLOCKS 1024
+
+struct graph {
+    int64_t rows, cols, self_loops, edge_count;
+    const int64_t *rowptr, *colptr;
+    const int32_t *col, *row, *edge_by_row, *edge_by_col;
+};
+
+struct pairs {
+    int64_t heads, depth, channels, edge_dim;
+    const real *q, *k, *v, *att, *features, *loop_features, *weight;
+    real slope;
+};
+
+/* `out` is γ itself where the gradients are those of the coefficients. */
+struct results {
+    const real *out, *shift, *scale, *grad;
+    real *grad_q, *grad_k, *grad_v, *grad_att, *grad_features, *grad_loop_features, *grad_weight;
+};
+
+static int64_t workspace_per_thread(const struct pairs *p, const struct pair_extras *extras)
+{
+    return p->features ? extras->capacity * (p->heads * p->depth + extras->padded) : 0;
+}
+
+/* Memory that all threads share: what the projection needs of the weights, then their workspaces. NULL if there is none. */
+static real *prepare(const struct pairs *p, int threads, int32_t *identity, struct pair_extras *extras)
+{
+    const int64_t width = p->heads * p->depth, most = BLOCK / p->heads, fit = PROJECTED / (width + 1) / LANES * LANES;
+    for (int32_t b = 0; b < BLOCK; b++) identity[b] = b;
+    extras->identity = identity;
+    extras->features = p->features;
+    extras->loop_features = p->loop_features;
+    extras->edge_dim = p->edge_dim;
+    extras->padded = (p->edge_dim + LANES - 1) / LANES * LANES;
+    extras->capacity = !p->features || fit > most ? most : fit < LANES ? LANES : fit;
+    const int64_t weights = p->features ? width * (p->edge_dim + extras->padded) : 0;
+    real *memory = malloc((size_t)(weights + threads * workspace_per_thread(p, extras) + 1) * sizeof *memory);
+    if (!memory || !p->features) return memory;
+    real *weight = memory, *back = memory + width * p->edge_dim;
+    for (int64_t c = 0; c < width; c++)
+        for (int64_t d = 0; d < extras->padded; d++) {
+            const real w = d < p->edge_dim ? p->weight[c * p->edge_dim + d] : 0;
+            if (d < p->edge_dim) weight[d * width + c] = w;
+            back[c * extras->padded + d] = w * p->att[c];
+        }
+    extras->weight = weight;
+    extras->back_weight = extras->grad_features ? back : 0;
+    extras->projected = memory + weights; /* the first thread's */
+    return memory;
+}
+
+/* The extras of one thread. */
+static struct pair_extras take_workspace(const struct pairs *p, struct pair_extras *shared)
+{
+    struct pair_extras mine;
+#pragma omp critical
+    {
+        mine = *shared;
+        if (p->features) shared->projected += workspace_per_thread(p, shared);
+    }
+    if (p->features) mine.inputs = mine.projected + mine.capacity * p->heads * p->depth;
+    return mine;
+}
+
+int EXPORT(gatv2_extended_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, EXTRA_ARGUMENTS,
+                                   int64_t heads, int64_t depth, int64_t channels, const real *q, const real *k, const real *v,
+                                   const real *att, const real *features, const real *loop_features, int64_t edge_dim, const real *weight, double slope,
+                                   real *out, real *shift, real *scale, int threads)
+{
+    const struct pairs p = {heads, depth, channels, edge_dim, q, k, v, att, features, loop_features, weight, (real)slope};
+    struct pair_extras shared = {.dropout = make_dropout(seed, probability), .edge_count = edge_count};
+    int32_t identity[BLOCK];
+    real *memory = prepare(&p, threads, identity, &shared);
+    if (!memory) return 1;
+    (void)edge_by_col;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const struct pair_extras extras = take_workspace(&p, &shared);
+#pragma omp for schedule(dynamic, ROWS_PER_TASK)
+        for (int64_t i = 0; i < rows; i++) {
+#define CALL(heads)                                                                                                           \
+    gatv2_forward_row(heads, depth, channels, edges_of(col, rowptr, i, self_loops), q + i * heads * depth, k, v, att, p.slope, 1, \
+                      &extras, numbers_of(edge_by_row, rowptr, i, edge_count), out + i * heads * channels, shift + i * heads, \
+                      scale + i * heads)
+            BY_HEADS(CALL)
+#undef CALL
+        }
+    }
+    free(memory);
+    return 0;
+}
+
+INLINE void coefficients_row(const struct pairs *p, struct edges edges, struct numbers numbers, const struct pair_extras *extras,
+                             const real *q, real *gamma, real *shift, real *scale)
+{
+    const int64_t heads = p->heads, width = heads * p->depth;
+    const struct edges all_edges = edges;
+    const struct numbers all_numbers = numbers;
+    real scores[BLOCK + LANES], sum[MAX_HEADS];
+    struct block block, next, projected;
+    struct block_numbers edge;
+    int blocks = 0;
+
+    for (int64_t h = 0; h < heads; h++) {
+        shift[h] = LOWEST;
+        sum[h] = 0;
+    }
+    while (next_pairs(&edges, heads, 1, extras, &next)) {
+        block = next;
+        next_numbers(&numbers, heads, &block, &edge);
+        prefetch_block(&block, p->k, width);
+        prefetch_written_edges(&block, &edge, gamma, heads);
+        if (p->features) {
+            project_edges(heads, width, &block, &edge, p->k, extras, &projected);
+            pair_scores(heads, &projected, p->depth, q, extras->projected, p->att, p->slope, scores);
+        } else {
+            pair_scores(heads, &block, p->depth, q, p->k, p->att, p->slope, scores);
+        }
+        add_scores(heads, &block, scores, shift, sum);
+        blocks++;
+        if (blocks > 1 || edges.slot < edges.end || edges.self >= 0) scatter_edges(heads, &block, &edge, scores, gamma);
+    }
+    for (int64_t h = 0; h < heads; h++) scale[h] = 1 / (sum[h] < TINY ? TINY : sum[h]);
+    if (blocks == 1) {
+        write_coefficients(heads, &block, &edge, &extras->dropout, shift, scale, scores, gamma);
+        return;
+    }
+    normalize_scores(heads, all_edges, all_numbers, &extras->dropout, shift, scale, gamma);
+}
+
+int EXPORT(gatv2_coefficients_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, EXTRA_ARGUMENTS,
+                                       int64_t heads, int64_t depth, const real *q, const real *k, const real *att,
+                                       const real *features, const real *loop_features, int64_t edge_dim, const real *weight, double slope, real *gamma,
+                                       real *shift, real *scale, int threads)
+{
+    const struct pairs p = {heads, depth, 0, edge_dim, q, k, 0, att, features, loop_features, weight, (real)slope};
+    struct pair_extras shared = {.dropout = make_dropout(seed, probability), .edge_count = edge_count};
+    int32_t identity[BLOCK];
+    real *memory = prepare(&p, threads, identity, &shared);
+    if (!memory) return 1;
+    (void)edge_by_col;
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const struct pair_extras extras = take_workspace(&p, &shared);
+#pragma omp for schedule(dynamic, ROWS_PER_TASK)
+        for (int64_t i = 0; i < rows; i++)
+            coefficients_row(&p, edges_of(col, rowptr, i, self_loops), numbers_of(edge_by_row, rowptr, i, edge_count), &extras,
+                             q + i * heads * depth, gamma, shift + i * heads, scale + i * heads);
+    }
+    free(memory);
+    return 0;
+}
+
+/* grad_att has the parts of rows and columns; adds that of the edges, and writes grad_weight. */
+static void finish_weight(const struct pairs *p, int64_t blocks, const real *partial, real *grad_att, real *grad_weight)
+{
+    const int64_t width = p->heads * p->depth;
+    for (int64_t c = 0; c < width; c++)
+        for (int64_t d = 0; d < p->edge_dim; d++) {
+            double total = 0;
+            for (int64_t block = 0; block < blocks; block++) total += (double)partial[(block * p->edge_dim + d) * width + c];
+            grad_att[c] += (real)(total * (double)p->weight[c * p->edge_dim + d]);
+            grad_weight[c * p->edge_dim + d] = (real)(total * (double)p->att[c]);
+        }
+}
+
+/* How many nodes a block has: enough that the sums of the blocks take little memory. */
+static int64_t nodes_per_block(int64_t nodes)
+{
+    const int64_t least = (nodes + MAX_BLOCKS - 1) / MAX_BLOCKS;
+    return least < ROWS_PER_BLOCK ? ROWS_PER_BLOCK : least;
+}
+
+static int backward(const struct graph *g, const struct pairs *p, const struct results *r, int of_coefficients, int64_t seed,
+                    double probability, int threads)
+{
+    const int64_t heads = p->heads, depth = p->depth, channels = p->channels, width = heads * depth, value_width = heads * channels;
+    const int64_t row_size = nodes_per_block(g->rows), col_size = nodes_per_block(g->cols);
+    const int64_t row_blocks = (g->rows + row_size - 1) / row_size, blocks = row_blocks + (g->cols + col_size - 1) / col_size;
+    const int64_t weight_size = p->features ? p->edge_dim * width : 0;
+    struct pair_extras shared = {.dropout = make_dropout(seed, probability),
+                                 .grad_gamma = of_coefficients ? r->grad : 0,
+                                 .edge_count = g->edge_count,
+                                 .grad_features = r->grad_features,
+                                 .grad_loop_features = r->grad_loop_features};
+    int32_t identity[BLOCK];
+    real *memory = prepare(p, threads, identity, &shared);
+    real *partial = calloc((size_t)(blocks * width + row_blocks * weight_size + g->rows * 3 * heads) + 1, sizeof *partial);
+    if (!memory || !partial) {
+        free(memory);
+        free(partial);
+        return 1;
+    }
+    real *weight_partial = partial + blocks * width, *node = weight_partial + row_blocks * weight_size;
+
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        const struct pair_extras extras = take_workspace(p, &shared);
+#pragma omp for schedule(dynamic, ROWS_PER_TASK)
+        for (int64_t i = 0; i < g->rows; i++) {
+            fill_node(i, heads, channels, r->out, r->shift, r->scale, r->grad, node);
+            if (of_coefficients)
+                mean_gradient(heads, edges_of(g->col, g->rowptr, i, g->self_loops),
+                              numbers_of(g->edge_by_row, g->rowptr, i, g->edge_count), r->out, r->grad,
+                              node + i * 3 * heads + 2 * heads);
+        }
+#pragma omp for schedule(dynamic, 1) nowait
+        for (int64_t block = 0; block < blocks; block++) {
+            real *att_part = partial + block * width;
+            if (block < row_blocks) {
+                for (int64_t n = block * row_size; n < g->rows && n < (block + 1) * row_size; n++) {
+#define CALL(heads)                                                                                                           \
+    gatv2_backward_row(heads, depth, channels, edges_of(g->col, g->rowptr, n, g->self_loops), node + n * 3 * heads,           \
+                       p->q + n * width, p->k, p->v, p->att, r->grad + n * value_width, p->slope, 1, &extras,                 \
+                       numbers_of(g->edge_by_row, g->rowptr, n, g->edge_count), r->grad_q + n * width, att_part,              \
+                       weight_partial + block * weight_size)
+                    BY_HEADS(CALL)
+#undef CALL
+                }
+            } else {
+                const int64_t first = (block - row_blocks) * col_size;
+                for (int64_t n = first; n < g->cols && n < first + col_size; n++) {
+#define CALL(heads)                                                                                                           \
+    gatv2_backward_column(heads, depth, channels, edges_of(g->row, g->colptr, n, g->self_loops), node, p->q, p->k + n * width, \
+                          p->v + n * value_width, p->att, r->grad, p->slope, 1, &extras,                                      \
+                          numbers_of(g->edge_by_col, g->colptr, n, g->edge_count), r->grad_k + n * width,                     \
+                          r->grad_v + n * value_width, att_part)
+                    BY_HEADS(CALL)
+#undef CALL
+                }
+            }
+        }
+    }
+    sum_blocks(blocks, width, partial, r->grad_att);
+    if (p->features) finish_weight(p, row_blocks, weight_partial, r->grad_att, r->grad_weight);
+    free(memory);
+    free(partial);
+    return 0;
+}
+
+/* grad_features may be NULL, grad_weight too if there are no features. Returns 0, or 1 if there is no memory. */
+int EXPORT(gatv2_extended_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr,
+                                    const int32_t *row, int64_t self_loops, EXTRA_ARGUMENTS, int64_t heads, int64_t depth,
+                                    int64_t channels, const real *q, const real *k, const real *v, const real *att,
+                                    const real *features, const real *loop_features, int64_t edge_dim, const real *weight, double slope, const real *out,
+                                    const real *shift, const real *scale, const real *grad, real *grad_q, real *grad_k,
+                                    real *grad_v, real *grad_att, real *grad_features, real *grad_loop_features, real *grad_weight,
+                                    int threads)
+{
+    const struct graph g = {rows, cols, self_loops, edge_count, rowptr, colptr, col, row, edge_by_row, edge_by_col};
+    const struct pairs p = {heads, depth, channels, edge_dim, q, k, v, att, features, loop_features, weight, (real)slope};
+    const struct results r = {out, shift, scale, grad, grad_q, grad_k, grad_v, grad_att, grad_features, grad_loop_features, grad_weight};
+    return backward(&g, &p, &r, 0, seed, probability, threads);
+}
+
+/* `grad` is the gradient of gamma. */
+int EXPORT(gatv2_coefficients_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr,
+                                        const int32_t *row, int64_t self_loops, EXTRA_ARGUMENTS, int64_t heads, int64_t depth,
+                                        const real *q, const real *k, const real *att, const real *features, const real *loop_features, int64_t edge_dim,
+                                        const real *weight, double slope, const real *gamma, const real *shift, const real *scale,
+                                        const real *grad, real *grad_q, real *grad_k, real *grad_att, real *grad_features,
+                                        real *grad_loop_features, real *grad_weight, int threads)
+{
+    const struct graph g = {rows, cols, self_loops, edge_count, rowptr, colptr, col, row, edge_by_row, edge_by_col};
+    const struct pairs p = {heads, depth, 0, edge_dim, q, k, 0, att, features, loop_features, weight, (real)slope};
+    const struct results r = {gamma, shift, scale, grad, grad_q, grad_k, 0, grad_att, grad_features, grad_loop_features, grad_weight};
+    return backward(&g, &p, &r, 1, seed, probability, threads);
+}
+
+/* gatv2_backward_symmetric with dropout. In slot s of a symmetric layout edge_by_row and edge_by_col hold the two directions of an
+ * edge. Returns 0, or 1 if there is no memory. */
+int EXPORT(gatv2_extended_backward_symmetric)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops,
+                                              EXTRA_ARGUMENTS, int64_t heads, int64_t depth, int64_t channels, const real *x,
+                                              const real *v, const real *att, double slope, const real *out, const real *shift,
+                                              const real *scale, const real *grad, real *grad_x, real *grad_v, real *grad_att,
+                                              int threads)
+{
+    const int64_t width = heads * depth, value_width = heads * channels, blocks = blocks_of(rows);
+    const struct dropout dropout = make_dropout(seed, probability);
+    real *partial = calloc((size_t)(blocks * width + rows * 3 * heads) + 1, sizeof *partial);
+    if (!partial) return 1;
+    real *node = partial + blocks * width;
+
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < rows; i++) fill_node(i, heads, channels, out, shift, scale, grad, node);
+#pragma omp for schedule(dynamic, 1) nowait
+        for (int64_t block = 0; block < blocks; block++)
+            for (int64_t i = block * ROWS_PER_BLOCK; i < rows && i < (block + 1) * ROWS_PER_BLOCK; i++) {
+#define CALL(heads)                                                                                                           \
+    gatv2_backward_node(heads, depth, channels, edges_of(col, rowptr, i, self_loops), node, node + i * 3 * heads, x,          \
+                        x + i * width, v, v + i * value_width, att, grad, grad + i * value_width, (real)slope, 1, &dropout,   \
+                        numbers_of(edge_by_row, rowptr, i, edge_count), numbers_of(edge_by_col, rowptr, i, edge_count),       \
+                        grad_x + i * width, grad_v + i * value_width, partial + block * width)
+                BY_HEADS(CALL)
+#undef CALL
+            }
+    }
+    sum_blocks(blocks, width, partial, grad_att);
+    free(partial);
+    return 0;
+}
