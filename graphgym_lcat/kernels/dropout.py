@@ -30,10 +30,7 @@ def keep_mask(seed: Tensor | int, edge: Tensor, heads: int, probability: float) 
     """
     # 64-bit integers that hold 32-bit words, which all devices and torch.compile support.
     edge = edge.long()
-    if isinstance(seed, Tensor):
-        seed = seed.to(edge.device)
-    else:
-        seed = torch.tensor([seed], device=edge.device)
+    seed = seed.to(edge.device) if isinstance(seed, Tensor) else torch.tensor([seed], device=edge.device)
     low, high = seed & _WORD, (seed >> 32) & _WORD
     # Scrambled, so that successive seeds have nothing in common; a bijection.
     edge_key = _mix(low ^ _mix((high + _STEP) & _WORD))
