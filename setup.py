@@ -28,7 +28,7 @@ class BuildKernels(build_ext):
     """Compiles every kernel for each number type and instruction set, and links them into one library for ctypes.
 
     The library is not linked with an OpenMP runtime: at run time it finds the one that torch has loaded, so that both
-    share one pool of threads. Whatever fails is no reason to stop the installation: the torch path computes the same.
+    share one pool of threads. A failure does not stop the installation: the torch path computes the same results.
     """
 
     def get_ext_filename(self, fullname):
