@@ -90,9 +90,15 @@ def _draw_evolution(ax: Axes, own: pd.DataFrame) -> None:
     ax.set_yticks([0, 0.5, 1])
 
 
-def distribution_figure(selection: Selection) -> Figure:
-    """Draw the final λ: one panel per model and condition, one column per layer, one dot per run; the bar is the mean."""
+def distribution_figure(selection: Selection, datasets: Sequence[str] | None = None) -> Figure:
+    """Draw the final λ: one panel per model and condition, one column per layer, one dot per run; the bar is the mean.
+
+    Args:
+        datasets: The datasets to draw; by default all.
+    """
     table = final_lambdas(selection)
+    if datasets is not None and len(table):
+        table = table[table["dataset"].isin(datasets)]
     if table.empty:
         raise NotRecorded("no chosen run learned λ: their result.json has no lambdas")
     keys = ["model", "dataset", *selection.variants]

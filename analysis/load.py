@@ -179,7 +179,7 @@ def _read_run(sweep: Sweep, run_dir: Path) -> tuple[dict[str, Any] | None, dict[
         state = RunState(_state(run_dir).state, "only an earlier version of the grid asked for it, left out")
         return None, _problem(sweep, run_dir.name, state, run_dir, Exclusion.SUPERSEDED)
     try:
-        row = _result_row(run_dir) if (run_dir / RESULT).exists() else read_graphgym_run(run_dir)
+        row = _result_row(run_dir)
     except (ResultsError, OSError) as error:
         state = RunState(_state(run_dir).state, str(error))
         return None, _problem(sweep, run_dir.name, state, run_dir, Exclusion.UNREADABLE)
@@ -205,8 +205,12 @@ def _state(run_dir: Path) -> RunState:
     return RunState(State.DONE)
 
 
-def _result_row(run_dir: Path) -> dict[str, Any]:
-    result = load_result(run_dir)
+def _result_row(run_dir: Path) -> dict[str, Any] | None:
+    """Return the row of a finished run, or of one seed of stock GraphGym."""
+    try:
+        result = load_result(run_dir)
+    except FileNotFoundError:
+        return read_graphgym_run(run_dir)
     degree = result.dataset.get("avg_degree")
     return {
         "run_id": result.run_id,

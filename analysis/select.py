@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lcat_analysis.load import Results
@@ -21,6 +22,37 @@ Condition = tuple[Any, ...]
 REPEATED = ("seed", "dataset.split_seed", "dataset.split_index")
 #: Stands for a hyperparameter that a run does not set.
 NOT_SET = "–"
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """The runs of one model under one condition, sorted by split and seed."""
+
+    split_seed: np.ndarray
+    seed: np.ndarray
+    values: np.ndarray
+    diverged: np.ndarray
+
+    @classmethod
+    def empty(cls) -> Repetitions:
+        return cls(*(np.array([]) for _ in range(4)))
+
+    def series(self) -> pd.Series:
+        """Return the values, indexed by (split_seed, seed)."""
+        index = pd.MultiIndex.from_arrays([self.split_seed, self.seed], names=["split_seed", "seed"])
+        return pd.Series(self.values, index, name="value")
+
+    def can_be_paired(self, other: Repetitions) -> bool:
+        """Whether both have the same splits and seeds, once each, and only finite values."""
+        same = np.array_equal(self.split_seed, other.split_seed) and np.array_equal(self.seed, other.seed)
+        if not same or not (np.isfinite(self.values).all() and np.isfinite(other.values).all()):
+            return False
+        return bool(((np.diff(self.split_seed) != 0) | (np.diff(self.seed) != 0)).all())
+
+    def split_means(self) -> np.ndarray:
+        """Return the mean of each split over its seeds."""
+        _, split = np.unique(self.split_seed, return_inverse=True)
+        return np.bincount(split, self.values) / np.bincount(split)
 
 
 @dataclass
@@ -73,17 +105,41 @@ class Selection:
         return {str(name): float(degree) for name, degree in self.runs.groupby("dataset")["avg_degree"].first().items()}
 
     @cached_property
-    def _cells(self) -> dict[Hashable, pd.DataFrame]:
-        """The runs by (model, dataset, *variant)."""
-        return dict(iter(self.runs.groupby(["model", "dataset", *self.variants], sort=False, dropna=False)))
+    def _cells(self) -> dict[tuple[Any, ...], Repetitions]:
+        """The runs of each (model, dataset, *variant)."""
+        runs = self.runs.iloc[np.lexsort((self.runs["seed"], self.runs["split_seed"]))]
+        keys = ["model", "dataset", *self.variants]
+        columns = [runs[name].to_numpy() for name in ("split_seed", "seed", "value", "diverged")]
+        indices: Any = runs[keys].groupby(keys, sort=False, dropna=False).indices
+        return {key: Repetitions(*(column[rows] for column in columns)) for key, rows in indices.items()}
 
-    def cell(self, model: str, condition: Condition) -> pd.DataFrame:
-        """Return the runs of a model under a condition: a dataset and the values of the variants."""
-        return self._cells.get((model, *condition), self.runs.iloc[:0])
+    @cached_property
+    def _variants(self) -> dict[tuple[str, str], list[Condition]]:
+        """The variants that occur, by model and dataset."""
+        found: dict[tuple[str, str], list[Condition]] = {}
+        for model, dataset, *variant in self._cells:
+            found.setdefault((model, dataset), []).append(tuple(variant))
+        return found
+
+    def cell(self, model: str, condition: Condition) -> Repetitions | None:
+        """Return the runs of a model under a condition (a dataset and the values of the variants), or None."""
+        return self._cells.get((model, *condition))
 
     def values(self, model: str, condition: Condition) -> pd.Series:
         """Return the test metric of one cell, indexed by (split_seed, seed)."""
-        return self.cell(model, condition).set_index(["split_seed", "seed"])["value"].sort_index()
+        cell = self.cell(model, condition)
+        return Repetitions.empty().series() if cell is None else cell.series()
+
+    def runs_of(self, model: str, condition: Condition) -> pd.DataFrame:
+        """Return the rows of ``runs`` of one cell."""
+        runs = self.runs[(self.runs["model"] == model) & (self.runs["dataset"] == condition[0])]
+        for key, value in self.settings(condition).items():
+            runs = runs[runs[key] == value]
+        return runs
+
+    def variants_of(self, model: str, dataset: str) -> list[dict[str, Any]]:
+        """Return the settings under which a model has runs on a dataset."""
+        return [dict(zip(self.variants, variant, strict=True)) for variant in self._variants.get((model, dataset), [])]
 
     def conditions(self) -> list[Condition]:
         """Return every (dataset, *variant) that occurs: datasets by degree, variants in the order of the grid."""
