@@ -21,7 +21,8 @@ import pandas as pd
 
 from lcat_analysis.metrics import Measure
 from lcat_analysis.paired import PairedTest, paired_test
-from lcat_analysis.select import Condition, Repetitions, Selection
+from lcat_analysis.repetitions import Repetitions
+from lcat_analysis.select import Condition, Selection
 from lcat_core.errors import ResultsError, did_you_mean, unknown_name
 from lcat_core.models import default_baselines, display_name
 

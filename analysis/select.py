@@ -12,47 +12,16 @@ import pandas as pd
 
 from lcat_analysis.load import Results
 from lcat_analysis.metrics import Measure, check_metric, find_measure, first_metric
+from lcat_analysis.repetitions import Repetitions
+from lcat_analysis.run_config import REPETITIONS
 from lcat_analysis.table_order import model_order
 from lcat_core.errors import ResultsError, did_you_mean
 
 #: A dataset and the values of the variants, in their order.
 Condition = tuple[Any, ...]
 
-# Repetitions of one experiment, never another configuration.
-REPEATED = ("seed", "dataset.split_seed", "dataset.split_index")
 #: Stands for a hyperparameter that a run does not set.
 NOT_SET = "–"
-
-
-@dataclass(frozen=True)
-class Repetitions:
-    """The runs of one model under one condition, sorted by split and seed."""
-
-    split_seed: np.ndarray
-    seed: np.ndarray
-    values: np.ndarray
-    diverged: np.ndarray
-
-    @classmethod
-    def empty(cls) -> Repetitions:
-        return cls(*(np.array([]) for _ in range(4)))
-
-    def series(self) -> pd.Series:
-        """Return the values, indexed by (split_seed, seed)."""
-        index = pd.MultiIndex.from_arrays([self.split_seed, self.seed], names=["split_seed", "seed"])
-        return pd.Series(self.values, index, name="value")
-
-    def can_be_paired(self, other: Repetitions) -> bool:
-        """Whether both have the same splits and seeds, once each, and only finite values."""
-        same = np.array_equal(self.split_seed, other.split_seed) and np.array_equal(self.seed, other.seed)
-        if not same or not (np.isfinite(self.values).all() and np.isfinite(other.values).all()):
-            return False
-        return bool(((np.diff(self.split_seed) != 0) | (np.diff(self.seed) != 0)).all())
-
-    def split_means(self) -> np.ndarray:
-        """Return the mean of each split over its seeds."""
-        _, split = np.unique(self.split_seed, return_inverse=True)
-        return np.bincount(split, self.values) / np.bincount(split)
 
 
 @dataclass
@@ -255,7 +224,7 @@ def _other_measures(results: Results, measure: Measure) -> dict[str, Measure]:
 
 def varying_parameters(results: Results) -> list[str]:
     """Return the hyperparameters that take several values within one model on one dataset."""
-    keys = [key for key in results.param_keys if key not in REPEATED]
+    keys = [key for key in results.param_keys if key not in REPETITIONS]
     grouped = results.runs.groupby(["model", "dataset"], sort=False)
     return [key for key in keys if grouped[key].nunique(dropna=False).max() > 1]
 
