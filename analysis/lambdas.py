@@ -75,7 +75,8 @@ def evolution_figure(selection: Selection, dataset: str) -> Figure:
                     ax.set_title(f"layer {column + 1}")
                 if row == len(models) - 1:
                     ax.set_xlabel("epoch")
-            axes[row * len(layers)].set_ylabel(f"{figures.plain(display_name(model))}\n{figures.plain(dataset)}")
+            axes[row * len(layers)].set_ylabel(figures.plain(display_name(model)))
+        figure.suptitle(figures.plain(dataset), x=0.02, ha="left", fontsize=8)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=2, handlelength=1.6, columnspacing=1)
     return figure
