@@ -11,15 +11,17 @@ The verdict of a pair is one of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
 
 from lcat_analysis.metrics import Measure
 from lcat_analysis.paired import PairedTest, paired_test
+from lcat_analysis.repetitions import Repetitions
 from lcat_analysis.select import Condition, Selection
 from lcat_core.errors import ResultsError, did_you_mean, unknown_name
 from lcat_core.models import default_baselines, display_name
@@ -123,11 +125,12 @@ def compare(
         _check_baselines(pairs, selection.models)
     tests = _Pairing(selection, unit, alpha, margin)
     declared = [model for model in selection.models if model in pairs]
+    conditions = selection.conditions()
     rows = [
-        tests.row(model, pairs[model], condition)
+        tests.row(model, pairs[model], condition, runs)
         for model in declared
-        for condition in selection.conditions()
-        if len(selection.cell(model, condition))
+        for condition in conditions
+        if (runs := selection.cell(model, condition)) is not None
     ]
     columns = ["model", "baseline", "dataset", *selection.variants, *NUMBERS, "p_holm", "verdict", "note"]
     table = pd.DataFrame(rows, columns=columns)
@@ -164,52 +167,64 @@ class _Pairing:
     alpha: float
     margin: float | None
 
-    def row(self, model: str, baseline: str, condition: Condition) -> dict[str, Any]:
-        """Test one pair under one condition."""
+    def row(self, model: str, baseline: str, condition: Condition, runs: Repetitions) -> dict[str, Any]:
+        """Test one pair under one condition; ``runs`` are those of the model."""
         row = {"model": model, "baseline": baseline, "dataset": condition[0], **self.selection.settings(condition)}
-        values = self.selection.values(model, condition)
         try:
-            if values.isna().all() and not self.selection.cell(model, condition)["diverged"].any():
+            if np.isnan(runs.values).all() and not runs.diverged.any():
                 raise ResultsError(
                     f"{display_name(model)} did not record {self.selection.measure_of(condition[0]).name}"
                 )
-            other, remark = self._baseline_values(baseline, condition)
-            row |= {"model_mean": values.mean(), "baseline_mean": other.mean()}
-            _check_pairing(model, values, baseline, other)
+            other, remark = self._baseline_runs(baseline, condition)
+            row |= {"model_mean": _mean(runs), "baseline_mean": _mean(other)}
+            if not runs.can_be_paired(other):
+                _refuse_pairing(model, runs.series(), baseline, other.series())
+            if len(runs.values) < 2:
+                raise ResultsError(f"only {_name_seeds(runs.series().index)}: a paired test needs at least 2 seeds")
+            values, other_values = runs.values, other.values
             if self.unit == "split":
-                values, other = (series.groupby("split_seed").mean() for series in (values, other))
+                values, other_values = runs.split_means(), other.split_means()
                 if len(values) < 2:
                     raise ResultsError("only one split: a paired test of splits needs at least 2")
-            test = paired_test(values, other.loc[values.index], alpha=self.alpha, margin=self.margin)
-            return row | asdict(test) | {"verdict": "", "note": _describe(test) or remark}
+            test = paired_test(values, other_values, alpha=self.alpha, margin=self.margin)
+            return row | vars(test) | {"verdict": "", "note": _describe(test) or remark}
         except ResultsError as error:
             return row | {"n": 0, "verdict": "refused", "note": str(error)}
 
-    def _baseline_values(self, baseline: str, condition: Condition) -> tuple[pd.Series, str]:
+    def _baseline_runs(self, baseline: str, condition: Condition) -> tuple[Repetitions, str]:
         """Return the runs of the baseline under the same condition, and a remark if the condition differs.
 
         It may differ in a hyperparameter of which the baseline has only one value (GCN has one head), unless the grid's
         ``match`` forbids it.
         """
         selection = self.selection
-        runs = selection.runs[(selection.runs["model"] == baseline) & (selection.runs["dataset"] == condition[0])]
         strict = selection.varied.get(baseline, set()) | set(selection.match)
         wanted = selection.settings(condition)
         shared = {key: value for key, value in wanted.items() if key in strict}
-        for key, value in shared.items():
-            runs = runs[runs[key] == value]
-        if runs.empty:
+        candidates = [
+            found
+            for found in selection.variants_of(baseline, condition[0])
+            if all(found[key] == value for key, value in shared.items())
+        ]
+        if not candidates:
             setting = ", ".join(f"{key} = {value}" for key, value in shared.items())
             where = f"{condition[0]} with {setting}" if setting else condition[0]
             raise ResultsError(f"{display_name(baseline)} has no finished run on {where}")
-        found = {key: runs[key].iloc[0] for key in selection.variants}
+        found = candidates[0]
         other = [f"{key} = {found[key]}" for key, value in wanted.items() if found[key] != value]
         remark = f"baseline with {', '.join(other)}" if other else ""
-        return selection.values(baseline, (condition[0], *found.values())), remark
+        runs = selection.cell(baseline, (condition[0], *found.values()))
+        assert runs is not None  # variants_of lists only cells with runs
+        return runs, remark
 
 
-def _check_pairing(model: str, values: pd.Series, baseline: str, other: pd.Series) -> None:
-    """Refuse unequal sets of seeds, and name what each side lacks; NaN counts as missing."""
+def _mean(runs: Repetitions) -> float:
+    finite = runs.values[np.isfinite(runs.values)]
+    return float(finite.mean()) if finite.size else math.nan
+
+
+def _refuse_pairing(model: str, values: pd.Series, baseline: str, other: pd.Series) -> NoReturn:
+    """Say why runs cannot be paired: what each side lacks, NaN included, or what is there twice."""
     finite, other_finite = values[np.isfinite(values)], other[np.isfinite(other)]
     lacks = []
     for name, mine, theirs in ((model, finite, other_finite), (baseline, other_finite, finite)):
@@ -221,10 +236,7 @@ def _check_pairing(model: str, values: pd.Series, baseline: str, other: pd.Serie
     diverged = values.index[~np.isfinite(values)]
     if len(diverged):
         raise ResultsError(f"both models diverged on {_name_seeds(diverged)}")
-    if values.index.has_duplicates or other.index.has_duplicates:
-        raise ResultsError("several runs share a seed, so they cannot be paired")
-    if len(values) < 2:
-        raise ResultsError(f"only {_name_seeds(values.index)}: a paired test needs at least 2 seeds")
+    raise ResultsError("several runs share a seed, so they cannot be paired")
 
 
 def _name_seeds(index: pd.Index) -> str:

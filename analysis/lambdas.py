@@ -75,7 +75,8 @@ def evolution_figure(selection: Selection, dataset: str) -> Figure:
                     ax.set_title(f"layer {column + 1}")
                 if row == len(models) - 1:
                     ax.set_xlabel("epoch")
-            axes[row * len(layers)].set_ylabel(f"{figures.plain(display_name(model))}\n{figures.plain(dataset)}")
+            axes[row * len(layers)].set_ylabel(figures.plain(display_name(model)))
+        figure.suptitle(figures.plain(dataset), x=0.02, ha="left", fontsize=8)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=2, handlelength=1.6, columnspacing=1)
     return figure
@@ -90,9 +91,15 @@ def _draw_evolution(ax: Axes, own: pd.DataFrame) -> None:
     ax.set_yticks([0, 0.5, 1])
 
 
-def distribution_figure(selection: Selection) -> Figure:
-    """Draw the final λ: one panel per model and condition, one column per layer, one dot per run; the bar is the mean."""
+def distribution_figure(selection: Selection, datasets: Sequence[str] | None = None) -> Figure:
+    """Draw the final λ: one panel per model and condition, one column per layer, one dot per run; the bar is the mean.
+
+    Args:
+        datasets: The datasets to draw; by default all.
+    """
     table = final_lambdas(selection)
+    if datasets is not None and len(table):
+        table = table[table["dataset"].isin(datasets)]
     if table.empty:
         raise NotRecorded("no chosen run learned λ: their result.json has no lambdas")
     keys = ["model", "dataset", *selection.variants]

@@ -17,19 +17,15 @@ from typing import Any
 
 import pandas as pd
 
-from lcat_analysis.graphgym import read_graphgym_run
-from lcat_analysis.metrics import declared_fields
-from lcat_analysis.run_config import experiment_settings, read_config
+from lcat_analysis.experiments import distinguishing_settings, groupable
+from lcat_analysis.run_row import read_run_row
 from lcat_analysis.sweep_folder import Sweep, find_sweeps, merge_grids
 from lcat_core.archive import is_archive, read_archive, unpack_archive
 from lcat_core.datasets import SIZES
 from lcat_core.errors import ResultsError
-from lcat_core.metrics import METRICS, recorded_metrics
+from lcat_core.metrics import METRICS
 from lcat_core.run_folder import (
-    CONFIG,
     RESULT,
-    SPLITS,
-    RunResult,
     RunState,
     State,
     load_result,
@@ -192,7 +188,7 @@ def _read_run(sweep: Sweep, run_dir: Path) -> tuple[dict[str, Any] | None, dict[
         state = RunState(_state(run_dir).state, "only an earlier version of the grid asked for it, left out")
         return None, _problem(sweep, run_dir.name, state, run_dir, Exclusion.SUPERSEDED)
     try:
-        row = _result_row(run_dir) if (run_dir / RESULT).exists() else read_graphgym_run(run_dir)
+        row = read_run_row(run_dir)
     except (ResultsError, OSError) as error:
         state = RunState(_state(run_dir).state, str(error))
         return None, _problem(sweep, run_dir.name, state, run_dir, Exclusion.UNREADABLE)
@@ -218,72 +214,9 @@ def _state(run_dir: Path) -> RunState:
     return RunState(State.DONE)
 
 
-def _result_row(run_dir: Path) -> dict[str, Any]:
-    result = load_result(run_dir)
-    degree = result.dataset.get("avg_degree")
-    return {
-        "run_id": result.run_id,
-        "model": result.model,
-        "dataset": result.dataset["name"],
-        "nodes": result.dataset.get("nodes"),
-        "edges": result.dataset.get("edges"),
-        "avg_degree": math.nan if degree is None else float(degree),
-        "seed": result.seed,
-        "split_seed": result.split_seed,
-        "best_epoch": result.best_epoch,
-        "test_epoch": result.best_epoch,
-        "epoch_by": _epoch_by(result),
-        "seconds": math.nan if result.seconds is None else result.seconds,
-        "lambdas": result.lambdas,
-        "extra": result.extra,
-        "path": str(run_dir),
-        "recorded_metrics": declared_fields(recorded_metrics(result.document)),
-        "metrics": {**result.metrics, **_exact_accuracies(result, run_dir / RESULT)},
-        "params": dict(result.params) or _own_settings(run_dir),
-    }
-
-
-def _epoch_by(result: RunResult) -> str | None:
-    """Return the validation metric that chose the epoch: ``metric_best``, which is accuracy by default, or ROC-AUC without it."""
-    name = result.settings.get("metric_best", "auto")
-    if name == "auto":
-        name = "accuracy" if "val.accuracy" in result.metrics else "rocauc"
-    return f"val.{name}" if f"val.{name}" in result.metrics else None
-
-
-def _exact_accuracies(result: RunResult, path: Path) -> dict[str, float]:
-    """Return the accuracies as ratios of counts, if the run recorded them: metrics themselves are in single precision.
-
-    Raises:
-        ResultsError: The counts are invalid, or do not give the recorded accuracy.
-    """
-    counts = result.document.get("counts") or {}
-    accuracies = {}
-    for split in SPLITS:
-        if f"{split}.accuracy" not in result.metrics or split not in counts:
-            continue
-        try:
-            correct, total = (int(counts[split][name]) for name in ("correct", "total"))
-            accuracies[f"{split}.accuracy"] = correct / total
-        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            raise ResultsError(
-                f"{path}: `counts.{split}` must have whole numbers `correct` and `total`, got {counts[split]!r:.80}"
-            ) from error
-        recorded = result.metrics[f"{split}.accuracy"]
-        if math.isfinite(recorded) and abs(correct / total - recorded) > 1e-6:
-            raise ResultsError(f"{path}: `counts.{split}` is {correct} of {total}, but {split}.accuracy is {recorded}")
-    return accuracies
-
-
-def _own_settings(run_dir: Path) -> dict[str, Any]:
-    """Return the settings of a run without a grid: runs that differ in one of them must not be averaged."""
-    path = run_dir / CONFIG
-    return experiment_settings(read_config(path)) if path.exists() else {}
-
-
 def _identity(row: dict[str, Any]) -> tuple[Any, ...]:
     """Runs that agree in this repeat each other."""
-    params = json.dumps(row["params"], sort_keys=True, default=str)
+    params = json.dumps([row["params"], row.get("settings", {})], sort_keys=True, default=str)
     return row["model"], row["dataset"], row["split_seed"], row["seed"], params
 
 
@@ -300,9 +233,12 @@ def _assemble(sweeps: list[Sweep], rows: list[dict[str, Any]], problems: list[di
     for row in rows:
         described |= row.pop("recorded_metrics", {})
     metrics = pd.DataFrame([row.pop("metrics") for row in rows])
-    params = pd.DataFrame([{k: _groupable(v) for k, v in row.pop("params").items()} for row in rows])
+    params = pd.DataFrame([{k: groupable(v) for k, v in row.pop("params").items()} for row in rows])
+    settings = [row.pop("settings", {}) for row in rows]
     params = params.drop(columns=[key for key in params if key in FIXED_COLUMNS or key in metrics])
-    runs = pd.concat([pd.DataFrame(rows, columns=list(FIXED_COLUMNS)), metrics, params], axis=1)
+    fixed = pd.DataFrame(rows, columns=list(FIXED_COLUMNS))
+    params = distinguishing_settings(fixed, params, settings) if rows else params
+    runs = pd.concat([fixed, metrics, params], axis=1)
     # Stock result trees do not record the degree; those of known datasets are looked up by name.
     known = {name: size.avg_degree for name, size in SIZES.items()}
     runs["avg_degree"] = runs["avg_degree"].fillna(runs["dataset"].map(known))
@@ -313,8 +249,3 @@ def _assemble(sweeps: list[Sweep], rows: list[dict[str, Any]], problems: list[di
         raise ResultsError(f"the same run, {first}, is in two folders: {where}; give only one of their sweeps")
     table = pd.DataFrame(problems, columns=list(PROBLEM_COLUMNS))
     return Results(runs, table, sweeps, list(params.columns), described)
-
-
-def _groupable(value: Any) -> Any:
-    """Return a hyperparameter as something that a table can be grouped by."""
-    return json.dumps(value) if isinstance(value, list | dict) else value

@@ -13,7 +13,7 @@ from lcat_analysis import figures
 from lcat_analysis.cells import Cell, Row, Table, key_name, mean_sd_cell, number_cell, show, signed, signed_cell
 from lcat_analysis.metrics import Measure
 from lcat_analysis.noise import noise_keys
-from lcat_analysis.published import published_degrees, published_results
+from lcat_analysis.published import published_cells, published_degrees, published_results
 from lcat_analysis.run_config import configured_value
 from lcat_analysis.select import NOT_SET, Condition, Selection
 from lcat_analysis.table_order import model_order
@@ -40,10 +40,13 @@ def beside_paper(selection: Selection) -> pd.DataFrame:
     one split). The paper's split is not published, so differences up to ``sd_splits`` mean nothing.
     """
     rows = []
+    conditions = [condition for condition in selection.conditions() if not _is_noisy(selection, condition)]
     for model in selection.models:
-        for condition in selection.conditions():
+        for condition in conditions:
+            if (model, condition[0]) not in published_cells():
+                continue
             values = selection.values(model, condition).dropna()
-            if values.empty or _is_noisy(selection, condition):
+            if values.empty:
                 continue
             settings = _settings(selection, model, condition)
             found = find_published(model, str(condition[0]), selection.measure_of(condition[0]).name, settings)
@@ -212,7 +215,7 @@ def paper_figure(beside: pd.DataFrame, selection: Selection) -> Figure:
 
 def _settings(selection: Selection, model: str, condition: Condition) -> dict[str, str]:
     """Return heads, init and weights of a cell, as far as the runs record them."""
-    runs = selection.cell(model, condition)
+    runs = selection.runs_of(model, condition)
     settings = {}
     for column, key in FIELDS.items():
         varied = key in runs and runs[key].notna().all() and runs[key].iloc[0] != NOT_SET

@@ -25,6 +25,13 @@ def published_results() -> pd.DataFrame:
     return table.assign(**{name: pd.to_numeric(table[name]) for name in _NUMBERS})
 
 
+@cache
+def published_cells() -> frozenset[tuple[str, str]]:
+    """Return the models and datasets for which the paper has a number."""
+    table = published_results()
+    return frozenset(zip(table["name"], table["dataset"], strict=True))
+
+
 def published_degrees() -> dict[str, float]:
     """Return the average degree of every dataset of the paper, as it prints them: to two decimals."""
     return {name: round(size.avg_degree, 2) for name, size in SIZES.items()} | _PRINTED_DEGREES

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
 import yaml
 
 from lcat_analysis import csbm, curves, figures, lambdas, noise, paper
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_PROBLEMS = 500
+MAX_DATASETS = 12  # in a figure with one panel per dataset
 
 
 @dataclass
@@ -139,8 +141,8 @@ def _lambda_section(selection: Selection) -> Section | None:
     if learned.empty:
         return None
     caption = "One dot per run; the bar is the mean. λ1 = 0: GCN; λ1 = 1, λ2 = 0: GAT; λ1 = λ2 = 1: CAT."
-    blocks = [_figure(lambdas.distribution_figure(selection), "lambdas", caption)]
-    datasets = [name for name in selection.datasets if name in set(learned["dataset"])]
+    datasets, omitted = _readable([name for name in selection.datasets if name in set(learned["dataset"])])
+    blocks = [_figure(lambdas.distribution_figure(selection, datasets), "lambdas", caption + omitted)]
     for i, dataset in enumerate(datasets):
         try:
             figure = lambdas.evolution_figure(selection, dataset)
@@ -154,15 +156,26 @@ def _lambda_section(selection: Selection) -> Section | None:
     return Section("lambdas", "Learned λ", blocks=blocks)
 
 
+def _readable(datasets: list[str]) -> tuple[list[str], str]:
+    """Return no more datasets than a figure can show, evenly spaced by degree, and a sentence about the others."""
+    if len(datasets) <= MAX_DATASETS:
+        return datasets, ""
+    places = np.linspace(0, len(datasets) - 1, MAX_DATASETS).round().astype(int)
+    return [datasets[i] for i in places], f" {MAX_DATASETS} of {len(datasets)} datasets are shown."
+
+
 def _curves_section(selection: Selection) -> Section | None:
     try:
-        figure = curves.curves_figure(selection)
+        datasets, omitted = _readable(selection.datasets)
+        figure = curves.curves_figure(selection, datasets)
     except NotRecorded:
         return None
     except ResultsError as error:
         return Section("curves", "Training curves", f"Left out: {error}")
     pooled = f", all values of {', '.join(selection.variants)} pooled" if selection.variants else ""
-    caption = f"Test {selection.measure.title} by epoch: mean ± one standard deviation over the chosen runs{pooled}."
+    caption = (
+        f"Test {selection.measure.title} by epoch: mean ± one standard deviation over the chosen runs{pooled}.{omitted}"
+    )
     return Section("curves", "Training curves", blocks=[_figure(figure, "curves", caption)])
 
 

@@ -13,6 +13,9 @@ from lcat_core.run_folder import CONFIG
 from lcat_core.settings import Settings, flatten
 from lcat_core.strict_yaml import read_generated_yaml
 
+#: Settings that number the repetitions of one experiment.
+REPETITIONS = ("seed", "dataset.split_seed", "dataset.split_index")
+
 
 def read_config(path: Path) -> Settings:
     """Read all settings of a ``config.yaml``.

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lcat_analysis.load import Results
 from lcat_analysis.metrics import Measure, check_metric, find_measure, first_metric
+from lcat_analysis.repetitions import Repetitions
+from lcat_analysis.run_config import REPETITIONS
 from lcat_analysis.table_order import model_order
 from lcat_core.errors import ResultsError, did_you_mean
 
 #: A dataset and the values of the variants, in their order.
 Condition = tuple[Any, ...]
 
-# Repetitions of one experiment, never another configuration.
-REPEATED = ("seed", "dataset.split_seed", "dataset.split_index")
 #: Stands for a hyperparameter that a run does not set.
 NOT_SET = "–"
 
@@ -73,17 +74,41 @@ class Selection:
         return {str(name): float(degree) for name, degree in self.runs.groupby("dataset")["avg_degree"].first().items()}
 
     @cached_property
-    def _cells(self) -> dict[Hashable, pd.DataFrame]:
-        """The runs by (model, dataset, *variant)."""
-        return dict(iter(self.runs.groupby(["model", "dataset", *self.variants], sort=False, dropna=False)))
+    def _cells(self) -> dict[tuple[Any, ...], Repetitions]:
+        """The runs of each (model, dataset, *variant)."""
+        runs = self.runs.iloc[np.lexsort((self.runs["seed"], self.runs["split_seed"]))]
+        keys = ["model", "dataset", *self.variants]
+        columns = [runs[name].to_numpy() for name in ("split_seed", "seed", "value", "diverged")]
+        indices: Any = runs[keys].groupby(keys, sort=False, dropna=False).indices
+        return {key: Repetitions(*(column[rows] for column in columns)) for key, rows in indices.items()}
 
-    def cell(self, model: str, condition: Condition) -> pd.DataFrame:
-        """Return the runs of a model under a condition: a dataset and the values of the variants."""
-        return self._cells.get((model, *condition), self.runs.iloc[:0])
+    @cached_property
+    def _variants(self) -> dict[tuple[str, str], list[Condition]]:
+        """The variants that occur, by model and dataset."""
+        found: dict[tuple[str, str], list[Condition]] = {}
+        for model, dataset, *variant in self._cells:
+            found.setdefault((model, dataset), []).append(tuple(variant))
+        return found
+
+    def cell(self, model: str, condition: Condition) -> Repetitions | None:
+        """Return the runs of a model under a condition (a dataset and the values of the variants), or None."""
+        return self._cells.get((model, *condition))
 
     def values(self, model: str, condition: Condition) -> pd.Series:
         """Return the test metric of one cell, indexed by (split_seed, seed)."""
-        return self.cell(model, condition).set_index(["split_seed", "seed"])["value"].sort_index()
+        cell = self.cell(model, condition)
+        return Repetitions.empty().series() if cell is None else cell.series()
+
+    def runs_of(self, model: str, condition: Condition) -> pd.DataFrame:
+        """Return the rows of ``runs`` of one cell."""
+        runs = self.runs[(self.runs["model"] == model) & (self.runs["dataset"] == condition[0])]
+        for key, value in self.settings(condition).items():
+            runs = runs[runs[key] == value]
+        return runs
+
+    def variants_of(self, model: str, dataset: str) -> list[dict[str, Any]]:
+        """Return the settings under which a model has runs on a dataset."""
+        return [dict(zip(self.variants, variant, strict=True)) for variant in self._variants.get((model, dataset), [])]
 
     def conditions(self) -> list[Condition]:
         """Return every (dataset, *variant) that occurs: datasets by degree, variants in the order of the grid."""
@@ -199,7 +224,7 @@ def _other_measures(results: Results, measure: Measure) -> dict[str, Measure]:
 
 def varying_parameters(results: Results) -> list[str]:
     """Return the hyperparameters that take several values within one model on one dataset."""
-    keys = [key for key in results.param_keys if key not in REPEATED]
+    keys = [key for key in results.param_keys if key not in REPETITIONS]
     grouped = results.runs.groupby(["model", "dataset"], sort=False)
     return [key for key in keys if grouped[key].nunique(dropna=False).max() > 1]
 

@@ -60,7 +60,7 @@ def _open_sweep(folder: Path) -> Sweep:
     return Sweep(
         name=str(grid.get("name") or folder.resolve().name),
         path=folder,
-        run_dirs=sorted(Path(entry.path) for entry in os.scandir(folder / "runs") if entry.is_dir()),
+        run_dirs=[folder / "runs" / name for name in sorted(e.name for e in os.scandir(folder / "runs") if e.is_dir())],
         grid=grid,
         info=info,
         records=[record for record in records if record.in_grid],

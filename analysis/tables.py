@@ -64,10 +64,9 @@ def performance_table(
     summaries = {}
     for model in selection.models:
         for condition in conditions:
-            runs = selection.cell(model, condition)
-            if len(runs):
+            if (runs := selection.cell(model, condition)) is not None:
                 mark = outcome.get((model, *condition), "")
-                summaries[model, condition] = summarise(runs, mark)
+                summaries[model, condition] = summarise(runs.values, mark, int(runs.diverged.sum()))
     _mark_incomplete(summaries, conditions)
     averages = None
     if average:
@@ -89,21 +88,20 @@ def performance_table(
     )
 
 
-def summarise(runs: pd.DataFrame, mark: str = "") -> Summary:
+def summarise(values: np.ndarray, mark: str = "", diverged: int = 0) -> Summary:
     """Return mean and sample standard deviation (ddof 1) of the finite values; a single run has no deviation."""
-    values = runs["value"].to_numpy(float)
     finite = values[np.isfinite(values)]
     mean = float(finite.mean()) if finite.size else math.nan
     sd = float(finite.std(ddof=1)) if finite.size > 1 else None
-    return Summary(mean, sd, finite.size, mark, int(runs["diverged"].sum()))
+    return Summary(mean, sd, finite.size, mark, diverged)
 
 
 def _mark_incomplete(summaries: Mapping[tuple[str, Condition], Summary], conditions: Sequence[Condition]) -> None:
-    for condition in conditions:
-        own = [summary for (_, where), summary in summaries.items() if where == condition]
-        most = max((summary.n for summary in own), default=0)
-        for summary in own:
-            summary.complete = summary.n == most and not summary.diverged
+    most = dict.fromkeys(conditions, 0)
+    for (_, condition), summary in summaries.items():
+        most[condition] = max(most[condition], summary.n)
+    for (_, condition), summary in summaries.items():
+        summary.complete = summary.n == most[condition] and not summary.diverged
 
 
 def arrange(
@@ -192,7 +190,7 @@ def _average(selection: Selection, summaries: Summaries, model: str, conditions:
     """Average over all runs of a model; None if it lacks a condition, because its average would not be comparable."""
     if any((model, condition) not in summaries for condition in conditions):
         return None
-    average = summarise(selection.runs[selection.runs["model"] == model])
+    average = summarise(selection.runs.loc[selection.runs["model"] == model, "value"].to_numpy(float))
     average.complete = all(summaries[model, condition].complete for condition in conditions)
     return average
 

@@ -154,6 +154,14 @@ def test_a_file_that_cannot_be_read_is_named_where_its_figure_would_be(tmp_path)
     assert f"Left out: {run / 'lambdas.csv'} is not a table of λ" in text
 
 
+def test_a_figure_with_a_panel_per_dataset_shows_no_more_than_twelve(tmp_path):
+    names = tuple(f"Dataset{i:02}" for i in range(30))
+    sweep = FakeSweep(models=("gat", "lcat"), datasets=names, seeds=2, axes={}, over=(), epochs=2)
+    html = render_report(load(write_sweep(tmp_path, sweep)))
+    assert html.count("λ over training: Dataset") == 12
+    assert html.count("12 of 30 datasets are shown.") == 4, "of λ and of the curves, as caption and as label"
+
+
 def test_seeds_and_splits_are_counted_apart(tmp_path):
     sweep = FakeSweep(
         models=("gat",), datasets=("Cora",), seeds=2, split_seeds=(0, 1, 2), axes={}, over=(), histories=False

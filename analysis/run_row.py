@@ -1,0 +1,82 @@
+"""One finished run as a row of the table of runs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from lcat_analysis.graphgym import read_graphgym_run
+from lcat_analysis.metrics import declared_fields
+from lcat_analysis.run_config import experiment_settings, read_config
+from lcat_core.errors import ResultsError
+from lcat_core.metrics import recorded_metrics
+from lcat_core.run_folder import CONFIG, RESULT, SPLITS, RunResult, load_result
+
+
+def read_run_row(run_dir: Path) -> dict[str, Any] | None:
+    """Return the row of a finished run, or of one seed of stock GraphGym."""
+    try:
+        result = load_result(run_dir)
+    except FileNotFoundError:
+        return read_graphgym_run(run_dir)
+    degree = result.dataset.get("avg_degree")
+    return {
+        "run_id": result.run_id,
+        "model": result.model,
+        "dataset": result.dataset["name"],
+        "nodes": result.dataset.get("nodes"),
+        "edges": result.dataset.get("edges"),
+        "avg_degree": math.nan if degree is None else float(degree),
+        "seed": result.seed,
+        "split_seed": result.split_seed,
+        "best_epoch": result.best_epoch,
+        "test_epoch": result.best_epoch,
+        "epoch_by": _epoch_by(result),
+        "seconds": math.nan if result.seconds is None else result.seconds,
+        "lambdas": result.lambdas,
+        "extra": result.extra,
+        "path": str(run_dir),
+        "recorded_metrics": declared_fields(recorded_metrics(result.document)),
+        "metrics": {**result.metrics, **_exact_accuracies(result, run_dir / RESULT)},
+        "params": dict(result.params) or _own_settings(run_dir),
+        "settings": experiment_settings(dict(result.settings)),
+    }
+
+
+def _epoch_by(result: RunResult) -> str | None:
+    """Return the validation metric that chose the epoch: ``metric_best``, which is accuracy by default, or ROC-AUC without it."""
+    name = result.settings.get("metric_best", "auto")
+    if name == "auto":
+        name = "accuracy" if "val.accuracy" in result.metrics else "rocauc"
+    return f"val.{name}" if f"val.{name}" in result.metrics else None
+
+
+def _exact_accuracies(result: RunResult, path: Path) -> dict[str, float]:
+    """Return the accuracies as ratios of counts, if the run recorded them: metrics themselves are in single precision.
+
+    Raises:
+        ResultsError: The counts are invalid, or do not give the recorded accuracy.
+    """
+    counts = result.document.get("counts") or {}
+    accuracies = {}
+    for split in SPLITS:
+        if f"{split}.accuracy" not in result.metrics or split not in counts:
+            continue
+        try:
+            correct, total = (int(counts[split][name]) for name in ("correct", "total"))
+            accuracies[f"{split}.accuracy"] = correct / total
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise ResultsError(
+                f"{path}: `counts.{split}` must have whole numbers `correct` and `total`, got {counts[split]!r:.80}"
+            ) from error
+        recorded = result.metrics[f"{split}.accuracy"]
+        if math.isfinite(recorded) and abs(correct / total - recorded) > 1e-6:
+            raise ResultsError(f"{path}: `counts.{split}` is {correct} of {total}, but {split}.accuracy is {recorded}")
+    return accuracies
+
+
+def _own_settings(run_dir: Path) -> dict[str, Any]:
+    """Return the settings of a run without a grid: runs that differ in one of them must not be averaged."""
+    path = run_dir / CONFIG
+    return experiment_settings(read_config(path)) if path.exists() else {}
