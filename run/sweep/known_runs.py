@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from lcat_core.archive import Archive, merge_archives, read_archive, restore_run
+from lcat_core.archive import Archive, ArchivedRun, merge_archives, read_archive, restore_run
 from lcat_core.claims import Claim
 from lcat_core.errors import ResultsError
 from lcat_core.identity import run_id
 from lcat_core.outcomes import Outcome
-from lcat_core.run_folder import is_done
+from lcat_core.run_folder import is_done, parse_result
 from lcat_core.text import count
 from lcat_run.sweep.folder import SweepFolder
 from lcat_run.sweep.plan import Plan
@@ -27,8 +29,8 @@ def restore_known_runs(paths: Sequence[Path], plan: Plan, folder: SweepFolder, *
     """
     archive = merge_archives((str(path), read_archive(path)) for path in paths)
     _check_identities(archive, plan)
-    wanted = {run.run_id for run in plan.runs}
-    known = [run for identity, run in archive.runs.items() if identity in wanted]
+    wanted = {run.run_id: run.params for run in plan.runs}
+    known = [_as_planned(run, wanted[identity]) for identity, run in archive.runs.items() if identity in wanted]
     names = ", ".join(map(str, paths))
     if not known:
         raise ResultsError(f"{names}: none of {count(len(archive.runs), 'run')} belongs to the grid {plan.grid.name!r}")
@@ -46,6 +48,12 @@ def restore_known_runs(paths: Sequence[Path], plan: Plan, folder: SweepFolder, *
     verb = "restored" if write else "to restore"
     note = f"{count(len(known), 'run')} known from {names}, {len(missing)} of them {verb}"
     return {run.result.run_id for run in known}, note
+
+
+def _as_planned(run: ArchivedRun, params: Mapping[str, Any]) -> ArchivedRun:
+    """Say what this grid varies: the same run may be part of another grid, which varies other keys."""
+    document = {**run.result.document, "params": dict(params)}
+    return replace(run, result=parse_result(document, run.result.run_id))
 
 
 def _check_identities(archive: Archive, plan: Plan) -> None:

@@ -65,6 +65,16 @@ def test_archived_runs_count_as_done_elsewhere(sweep, tmp_path, capsys):
 
 
 @pytest.mark.slow
+def test_a_run_that_two_grids_share_is_restored_with_what_the_new_grid_varies(sweep, tmp_path):
+    assert export(sweep, "-o", tmp_path / "small.jsonl") == 0
+    (tmp_path / "wider.yaml").write_text(GRID + "axes: {lcat.heads: [4, 8]}\n")
+    command = ["sweep", str(tmp_path / "wider.yaml"), "out_dir", str(tmp_path / "elsewhere"), "--only", "lcat.heads=4"]
+    assert main([*command, "--known", str(tmp_path / "small.jsonl")]) == 0
+    (first, *_) = sorted((tmp_path / "elsewhere" / "small" / "runs").iterdir())
+    assert json.loads((first / "result.json").read_text())["params"]["lcat.heads"] == 4
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["settings", "grid"])
 def test_an_archive_that_does_not_fit_is_refused(sweep, tmp_path, capsys, change):
     path = tmp_path / "small.jsonl"
