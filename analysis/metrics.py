@@ -8,22 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 import pandas as pd
 
 from lcat_core.errors import ResultsError, unknown_name
-from lcat_core.metrics import BOOKKEEPING, METRICS, Metric, default_metric
-
-
-class Scale(StrEnum):
-    """What a recorded value is."""
-
-    FRACTION = "fraction"  # between 0 and 1, shown in per cent
-    PERCENT = "percent"  # between 0 and 100, shown as it is
-    NUMBER = "number"  # anything else
-
+from lcat_core.metrics import BOOKKEEPING, METRICS, Metric, Scale, check_declaration, default_metric
 
 _LIMITS = {Scale.FRACTION: (0.0, 1.0), Scale.PERCENT: (0.0, 100.0)}
 _ROUNDING = 1e-6  # an accuracy of 1 may be stored as 1.0000001
@@ -102,7 +92,7 @@ def find_measure(name: str, declared: Mapping[str, Mapping[str, Any]], **chosen:
     """
     name = name.rsplit(".", 1)[-1]
     fields = {**declared.get(name, {}), **{field: value for field, value in chosen.items() if value is not None}}
-    _check_fields(name, fields)
+    check_declaration(name, fields)
     if name in METRICS:
         known = Measure.from_row(METRICS[name])
     elif "higher_is_better" in fields:
@@ -120,18 +110,6 @@ def find_measure(name: str, declared: Mapping[str, Mapping[str, Any]], **chosen:
         higher_is_better=fields.get("higher_is_better", known.higher_is_better),
         scale=scale,
     )
-
-
-def _check_fields(name: str, fields: Mapping[str, Any]) -> None:
-    for field, value in fields.items():
-        if field not in ("higher_is_better", "scale", "label"):
-            raise ResultsError(
-                unknown_name(f"field of the metric {name!r}", field, ("higher_is_better", "scale", "label"))
-            )
-        if field == "scale" and value not in list(Scale):
-            raise ResultsError(unknown_name(f"scale of the metric {name!r}", value, Scale))
-        if field == "higher_is_better" and not isinstance(value, bool):
-            raise ResultsError(f"`higher_is_better` of the metric {name!r} must be true or false, got {value!r}")
 
 
 def declared_fields(rows: Mapping[str, Metric]) -> dict[str, dict[str, Any]]:

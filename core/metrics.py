@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
+
+from lcat_core.errors import LcatError, ResultsError, unknown_name
+
+
+class Scale(StrEnum):
+    """What a recorded value is."""
+
+    FRACTION = "fraction"  # between 0 and 1, shown in per cent
+    PERCENT = "percent"  # between 0 and 100, shown as it is
+    NUMBER = "number"  # anything else
 
 
 @dataclass(frozen=True)
@@ -84,3 +95,22 @@ def default_metric(names: Iterable[str]) -> str | None:
     """Return the metric to use when nobody chose one: the first known one, else the first of ``names``."""
     found = [name for name in names if name not in BOOKKEEPING]
     return next((name for name in METRICS if name in found), found[0] if found else None)
+
+
+#: What a grid may declare about a metric: ``metrics: {brier: {higher_is_better: false, scale: number}}``.
+DECLARED_FIELDS = ("higher_is_better", "scale", "label")
+
+
+def check_declaration(name: str, fields: Mapping[str, Any], error_type: type[LcatError] = ResultsError) -> None:
+    """Check what a grid or an option declares about a metric.
+
+    Raises:
+        error_type: A field is unknown, or has an invalid value.
+    """
+    for field, value in fields.items():
+        if field not in DECLARED_FIELDS:
+            raise error_type(unknown_name(f"field of the metric {name!r}", field, DECLARED_FIELDS))
+        if field == "scale" and value not in list(Scale):
+            raise error_type(unknown_name(f"scale of the metric {name!r}", value, Scale))
+        if field == "higher_is_better" and not isinstance(value, bool):
+            raise error_type(f"`higher_is_better` of the metric {name!r} must be true or false, got {value!r}")

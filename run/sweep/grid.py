@@ -42,6 +42,7 @@ _FIELDS = (
     "select",
     "compare",
     "match",
+    "metrics",
     "description",
 )
 _INCLUDE_FIELDS = ("models", "axes", "seeds", "set")

@@ -1,4 +1,4 @@
-"""``select``, ``compare`` and ``match``: fields of a grid that only the analysis uses, checked before anything runs."""
+"""``select``, ``compare``, ``match`` and ``metrics``: fields of a grid for the analysis, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lcat_core.errors import UserError, did_you_mean
+from lcat_core.metrics import check_declaration
 from lcat_core.models import default_baselines
 from lcat_core.settings import flatten
 from lcat_run.sweep.grid_fields import as_list, as_mapping, check_fields
@@ -18,7 +19,7 @@ _METRIC = re.compile(r"val\.\w+")
 def parse_analysis_fields(
     document: Mapping[str, Any], models: Mapping[str, Any], axes: Sequence[Axis], source: str
 ) -> dict[str, Any]:
-    """Return the three fields; the baselines of the paper if ``compare`` is absent.
+    """Return the four fields; the baselines of the paper if ``compare`` is absent.
 
     Args:
         axes: The axes that are left after the settings of the command line were applied.
@@ -39,7 +40,19 @@ def parse_analysis_fields(
         )
     if select:
         select = {**select, "over": [key for key in over if key in known]}
-    return {"select": select, "compare": _compare(document.get("compare"), models, source), "match": list(match)}
+    return {
+        "select": select,
+        "compare": _compare(document.get("compare"), models, source),
+        "match": list(match),
+        "metrics": _metrics(document.get("metrics"), source),
+    }
+
+
+def _metrics(entry: Any, source: str) -> dict[str, Any]:
+    declared = as_mapping(entry or {}, "`metrics`", source)
+    for name, fields in declared.items():
+        check_declaration(str(name), as_mapping(fields, f"`metrics.{name}`", source), UserError)
+    return declared
 
 
 def _compare(entry: Any, models: Mapping[str, Any], source: str) -> dict[str, Any]:

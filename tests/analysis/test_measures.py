@@ -10,11 +10,13 @@ from fake_results import FakeSweep, write_sweep
 
 from lcat_analysis.compare import compare
 from lcat_analysis.load import load
-from lcat_analysis.metrics import Scale, find_measure
+from lcat_analysis.metrics import find_measure
 from lcat_analysis.select import select
 from lcat_analysis.tables import performance_table
-from lcat_core.errors import ResultsError
+from lcat_core.errors import ResultsError, UserError
+from lcat_core.metrics import Scale
 from lcat_run.cli import main
+from lcat_run.sweep.grid import parse_grid
 
 
 def sweep_with(tmp_path: Path, metric: str, factor: float = 1.0, *, grid: str = "", **fields) -> Path:
@@ -60,6 +62,14 @@ def test_a_grid_declares_direction_scale_and_label(tmp_path):
     assert performance_table(chosen).title == "Test Mystery (%)"
     assert chosen.runs["value"].max() > 80
     assert compare(chosen).table["verdict"].iloc[0] == "worse"
+
+
+def test_a_sweep_checks_and_keeps_what_its_grid_declares():
+    declared = {"brier": {"higher_is_better": False, "scale": "number"}}
+    grid = parse_grid({"models": ["gat"], "metrics": declared}, "g.yaml", {})
+    assert grid.document["metrics"] == declared
+    with pytest.raises(UserError, match=r"unknown scale of the metric 'brier': 'numbers'; did you mean 'number'"):
+        parse_grid({"models": ["gat"], "metrics": {"brier": {"scale": "numbers"}}}, "g.yaml", {})
 
 
 def test_a_run_describes_the_metric_of_a_plugin(tmp_path):
