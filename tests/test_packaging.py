@@ -1,6 +1,7 @@
 """The wheel has every file, and works from any folder once installed into an empty environment."""
 
 import configparser
+import os
 import subprocess
 import sys
 import sysconfig
@@ -40,6 +41,7 @@ def wheel(tmp_path_factory):
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", target, source],
         check=True,
         capture_output=True,
+        env={**os.environ, "CFLAGS": "-O0"},  # optimising the kernels takes most of the time and does not matter here
     )
     return next(target.glob("*.whl"))
 
