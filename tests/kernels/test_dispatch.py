@@ -227,6 +227,11 @@ def test_extras_are_computed_with_a_named_backend(case, graph):
     EXTENDED_LAYERS[case]()(torch.randn(NODES, 4), graph.edge_index, *arguments)
 
 
+def test_a_layer_with_dropout_is_evaluated_without_it_with_a_named_backend(graph):
+    layer, x = LCATConv(4, 3, dropout=0.5, backend="fused").eval(), torch.randn(NODES, 4)
+    assert torch.equal(layer(x, graph), layer(x, graph))
+
+
 def test_attention_weights_are_computed_with_a_named_backend(graph):
     conv = LCATConv(4, 3, backend="fused")
     _, (edges, alpha) = conv(torch.randn(NODES, 4), graph, return_attention_weights=True)
