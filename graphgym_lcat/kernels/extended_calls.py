@@ -1,4 +1,4 @@
-"""The C functions for dropout, edge features and attention coefficients on tensors.
+"""The C functions for dropout, edge terms and attention coefficients on tensors, with the score of GAT.
 
 As in :mod:`graphgym_lcat.kernels.calls`, all tensors are on the CPU, of one dtype (float32 or float64) and contiguous (query and
 key of GAT: each row is). Tensors over edges have one row per edge of the input, then one per added self-loop. Edges that the
@@ -98,7 +98,7 @@ def gat_forward(
         key.data_ptr(),
         key.stride(0),
         value.data_ptr(),
-        _pointer(term),
+        pointer(term),
         slope,
         out.data_ptr(),
         shift.data_ptr(),
@@ -138,7 +138,7 @@ def gat_backward(
         key.data_ptr(),
         key.stride(0),
         value.data_ptr(),
-        _pointer(term),
+        pointer(term),
         slope,
         out.data_ptr(),
         *(t.data_ptr() if t.numel() else 0 for t in state),
@@ -146,7 +146,7 @@ def gat_backward(
         grad_query.data_ptr(),
         grad_key.data_ptr(),
         grad_value.data_ptr(),
-        _pointer(grad_term),
+        pointer(grad_term),
         calls._threads(layout, heads * channels),
     )
     return grad_query, grad_key, grad_value, grad_term
@@ -168,7 +168,7 @@ def gat_coefficients(
         query.stride(0),
         key.data_ptr(),
         key.stride(0),
-        _pointer(term),
+        pointer(term),
         slope,
         gamma.data_ptr(),
         shift.data_ptr(),
@@ -202,7 +202,7 @@ def gat_coefficients_backward(
         query.stride(0),
         key.data_ptr(),
         key.stride(0),
-        _pointer(term),
+        pointer(term),
         slope,
         *(t.data_ptr() for t in (gamma, shift, scale, grad, grad_query, grad_key, grad_term)),
         calls._threads(layout, 4 * heads),
@@ -210,199 +210,6 @@ def gat_coefficients_backward(
     return grad_query, grad_key, grad_term
 
 
-class EdgeFeatures(NamedTuple):
-    """Features of edges ``[E, edge_dim]`` and of self-loops ``[self_loops, edge_dim]``; their projection ``[H * D, edge_dim]``."""
-
-    features: Tensor
-    loop_features: Tensor
-    weight: Tensor
-
-    @property
-    def arguments(self) -> tuple[int, int, int, int]:
-        # Without any edge the first address would be 0, which stands for no features.
-        loops = self.loop_features.data_ptr()
-        return self.features.data_ptr() or loops, loops, self.features.size(1), self.weight.data_ptr()
-
-
-_NO_FEATURES = (0, 0, 0, 0)
-
-
-def gatv2_forward(
-    extras: Extras,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    att: Tensor,
-    edge: EdgeFeatures | None,
-    slope: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """See :func:`graphgym_lcat.kernels.calls.gatv2_forward`; projected edge features are added to query and key."""
-    layout = extras.layout
-    _, heads, channels = value.shape
-    out = value.new_empty(layout.num_dst, heads, channels)
-    shift = value.new_empty(layout.num_dst, heads)
-    scale = torch.empty_like(shift)
-    calls._call(
-        "gatv2_extended_forward",
-        value,
-        *extras.by_row,
-        heads,
-        key.size(2),
-        channels,
-        *(t.data_ptr() for t in (query, key, value, att)),
-        *(_NO_FEATURES if edge is None else edge.arguments),
-        slope,
-        out.data_ptr(),
-        shift.data_ptr(),
-        scale.data_ptr(),
-        calls._threads(layout, heads * channels),
-    )
-    return out, shift, scale
-
-
-def gatv2_backward(
-    extras: Extras,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    att: Tensor,
-    edge: EdgeFeatures | None,
-    slope: float,
-    out: Tensor,
-    shift: Tensor,
-    scale: Tensor,
-    grad: Tensor,
-    features_need_grad: bool = True,
-) -> tuple[Tensor | None, ...]:
-    """Gradients of query, key, value, att; and of the features of edges and self-loops (if needed) and their projection."""
-    layout = extras.layout
-    _, heads, channels = value.shape
-    grads = tuple(torch.empty_like(t) for t in (query, key, value, att))
-    edge_grads = _new_edge_gradients(extras, edge, features_need_grad)
-    calls._call(
-        "gatv2_extended_backward",
-        value,
-        *extras.both,
-        heads,
-        key.size(2),
-        channels,
-        *(t.data_ptr() for t in (query, key, value, att)),
-        *(_NO_FEATURES if edge is None else edge.arguments),
-        slope,
-        *(t.data_ptr() for t in (out, shift, scale, grad)),
-        *(g.data_ptr() for g in grads),
-        *_edge_gradient_pointers(edge_grads),
-        calls._threads(layout, heads * channels),
-    )
-    return *grads, *edge_grads
-
-
-def gatv2_backward_symmetric(
-    extras: Extras,
-    features: Tensor,
-    value: Tensor,
-    att: Tensor,
-    slope: float,
-    out: Tensor,
-    shift: Tensor,
-    scale: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """See :func:`graphgym_lcat.kernels.calls.gatv2_backward_symmetric`."""
-    layout = extras.layout
-    _, heads, channels = value.shape
-    grads = torch.empty_like(features), torch.empty_like(value), torch.empty_like(att)
-    calls._call(
-        "gatv2_extended_backward_symmetric",
-        value,
-        *extras.by_row,
-        heads,
-        features.size(2),
-        channels,
-        *(t.data_ptr() for t in (features, value, att)),
-        slope,
-        *(t.data_ptr() for t in (out, shift, scale, grad)),
-        *(g.data_ptr() for g in grads),
-        calls._threads(layout, heads * channels),
-    )
-    return grads
-
-
-def gatv2_coefficients(
-    extras: Extras, query: Tensor, key: Tensor, att: Tensor, edge: EdgeFeatures | None, slope: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Coefficients ``[edges, H]``, and per node and head the shift and scale of the softmax."""
-    layout = extras.layout
-    _, heads, depth = key.shape
-    gamma = extras.new_edges(key, heads)
-    shift, scale = key.new_empty(layout.num_dst, heads), key.new_empty(layout.num_dst, heads)
-    calls._call(
-        "gatv2_coefficients_forward",
-        key,
-        *extras.by_row,
-        heads,
-        depth,
-        *(t.data_ptr() for t in (query, key, att)),
-        *(_NO_FEATURES if edge is None else edge.arguments),
-        slope,
-        *(t.data_ptr() for t in (gamma, shift, scale)),
-        calls._threads(layout, heads * depth),
-    )
-    return gamma, shift, scale
-
-
-def gatv2_coefficients_backward(
-    extras: Extras,
-    query: Tensor,
-    key: Tensor,
-    att: Tensor,
-    edge: EdgeFeatures | None,
-    slope: float,
-    gamma: Tensor,
-    shift: Tensor,
-    scale: Tensor,
-    grad: Tensor,
-    features_need_grad: bool = True,
-) -> tuple[Tensor | None, ...]:
-    """Gradients of query, key, att; and of the features of edges and self-loops (if needed) and their projection."""
-    layout = extras.layout
-    _, heads, depth = key.shape
-    grads = tuple(torch.empty_like(t) for t in (query, key, att))
-    edge_grads = _new_edge_gradients(extras, edge, features_need_grad)
-    calls._call(
-        "gatv2_coefficients_backward",
-        key,
-        *extras.both,
-        heads,
-        depth,
-        *(t.data_ptr() for t in (query, key, att)),
-        *(_NO_FEATURES if edge is None else edge.arguments),
-        slope,
-        *(t.data_ptr() for t in (gamma, shift, scale, grad)),
-        *(g.data_ptr() for g in grads),
-        *_edge_gradient_pointers(edge_grads),
-        calls._threads(layout, heads * depth),
-    )
-    return *grads, *edge_grads
-
-
-EdgeGradients = tuple[Tensor | None, Tensor | None, Tensor | None]
-
-
-def _new_edge_gradients(extras: Extras, edge: EdgeFeatures | None, features_need_grad: bool) -> EdgeGradients:
-    if edge is None:
-        return None, None, None
-    grad_features = grad_loops = None
-    if features_need_grad:
-        create = torch.empty_like if extras.numbers.complete else torch.zeros_like
-        grad_features, grad_loops = create(edge.features), torch.empty_like(edge.loop_features)
-    return grad_features, grad_loops, torch.zeros_like(edge.weight)  # not written if there are no edges at all
-
-
-def _edge_gradient_pointers(grads: EdgeGradients) -> tuple[int, int, int]:
-    edges, loops, weight = (_pointer(grad) for grad in grads)
-    return edges or loops, loops, weight
-
-
-def _pointer(tensor: Tensor | None) -> int:
+def pointer(tensor: Tensor | None) -> int:
+    """Returns the address of a tensor; 0 stands for none."""
     return 0 if tensor is None else tensor.data_ptr()

@@ -10,9 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import calls, extended_calls, ops_extended, torch_path
+from graphgym_lcat.kernels import calls, extended_calls, extended_calls_gatv2, ops_extended, torch_path
 from graphgym_lcat.kernels.backend import Coefficients, Dropout, EdgeTerm, GATScore, GATv2Score
-from graphgym_lcat.kernels.extended_calls import EdgeFeatures, Extras
+from graphgym_lcat.kernels.extended_calls import Extras
+from graphgym_lcat.kernels.extended_calls_gatv2 import EdgeFeatures
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.library import LANES
 from graphgym_lcat.kernels.ops import handle
@@ -269,7 +270,7 @@ class _AttendGATv2(torch.autograd.Function):
         ctx.extras, ctx.slope = extras, slope
         nodes = query.contiguous(), key.contiguous(), value.contiguous(), att.contiguous()
         edge = _edge(features, loops, weight)
-        state = extended_calls.gatv2_forward(extras, *nodes, edge, slope)
+        state = extended_calls_gatv2.gatv2_forward(extras, *nodes, edge, slope)
         ctx.save_for_backward(*nodes, *(edge or (None, None, None)), *state)
         return state[0]
 
@@ -279,7 +280,7 @@ class _AttendGATv2(torch.autograd.Function):
         query, key, value, att, features, loops, weight, out, shift, scale = ctx.saved_tensors
         inputs = query, key, value, att, _edge(features, loops, weight), ctx.slope
         need = ctx.needs_input_grad[5] or ctx.needs_input_grad[6]
-        grads = extended_calls.gatv2_backward(ctx.extras, *inputs, out, shift, scale, grad.contiguous(), need)
+        grads = extended_calls_gatv2.gatv2_backward(ctx.extras, *inputs, out, shift, scale, grad.contiguous(), need)
         return None, *grads, None
 
 
@@ -290,7 +291,7 @@ class _AttendSymmetricGATv2(torch.autograd.Function):
     def forward(ctx, extras: Extras, features: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:
         ctx.extras, ctx.slope = extras, slope
         features, value, att = features.contiguous(), value.contiguous(), att.contiguous()
-        state = extended_calls.gatv2_forward(extras, features, features, value, att, None, slope)
+        state = extended_calls_gatv2.gatv2_forward(extras, features, features, value, att, None, slope)
         ctx.save_for_backward(features, value, att, *state)
         return state[0]
 
@@ -299,7 +300,11 @@ class _AttendSymmetricGATv2(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         features, value, att, out, shift, scale = ctx.saved_tensors
         state = out, shift, scale, grad.contiguous()
-        return None, *extended_calls.gatv2_backward_symmetric(ctx.extras, features, value, att, ctx.slope, *state), None
+        return (
+            None,
+            *extended_calls_gatv2.gatv2_backward_symmetric(ctx.extras, features, value, att, ctx.slope, *state),
+            None,
+        )
 
 
 class _GATv2Coefficients(torch.autograd.Function):
@@ -318,7 +323,7 @@ class _GATv2Coefficients(torch.autograd.Function):
         ctx.extras, ctx.slope = extras, slope
         nodes = query.contiguous(), key.contiguous(), att.contiguous()
         edge = _edge(features, loops, weight)
-        state = extended_calls.gatv2_coefficients(extras, *nodes, edge, slope)
+        state = extended_calls_gatv2.gatv2_coefficients(extras, *nodes, edge, slope)
         ctx.save_for_backward(*nodes, *(edge or (None, None, None)), *state)
         return state[0]
 
@@ -329,5 +334,5 @@ class _GATv2Coefficients(torch.autograd.Function):
         inputs = query, key, att, _edge(features, loops, weight), ctx.slope
         need = ctx.needs_input_grad[4] or ctx.needs_input_grad[5]
         state = gamma, shift, scale, grad.contiguous()
-        grads = extended_calls.gatv2_coefficients_backward(ctx.extras, *inputs, *state, need)
+        grads = extended_calls_gatv2.gatv2_coefficients_backward(ctx.extras, *inputs, *state, need)
         return None, *grads, None

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphgym_lcat.kernels import extended_calls
-from graphgym_lcat.kernels.extended_calls import EdgeFeatures, Extras
+from graphgym_lcat.kernels import extended_calls, extended_calls_gatv2
+from graphgym_lcat.kernels.extended_calls import Extras
+from graphgym_lcat.kernels.extended_calls_gatv2 import EdgeFeatures
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.ops import Handle, differentiate, fake_attention, operator
 
@@ -121,7 +122,7 @@ differentiate(
 def _attend_gatv2_backward(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
     query, key, value, att, features, loops, weight, seed, probability, slope, *rest = inputs
     arguments: tuple[Any, ...] = (query, key, value, att, _edge(features, loops, weight), slope, *rest)
-    return _present(extended_calls.gatv2_backward(_extras(graph, seed, probability), *arguments), value)
+    return _present(extended_calls_gatv2.gatv2_backward(_extras(graph, seed, probability), *arguments), value)
 
 
 attend_gatv2 = operator(
@@ -129,7 +130,7 @@ attend_gatv2 = operator(
     f"Tensor query, Tensor key, Tensor value, Tensor att, {_EDGE}, {_DROPOUT}",
     3,
     lambda graph, query, key, value, att, features, loops, weight, seed, probability, slope: (
-        extended_calls.gatv2_forward(
+        extended_calls_gatv2.gatv2_forward(
             _extras(graph, seed, probability), query, key, value, att, _edge(features, loops, weight), slope
         )
     ),
@@ -153,15 +154,19 @@ differentiate(
 def _gatv2_coefficients_backward(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
     query, key, att, features, loops, weight, seed, probability, slope, *rest = inputs
     arguments: tuple[Any, ...] = (query, key, att, _edge(features, loops, weight), slope, *rest)
-    return _present(extended_calls.gatv2_coefficients_backward(_extras(graph, seed, probability), *arguments), key)
+    return _present(
+        extended_calls_gatv2.gatv2_coefficients_backward(_extras(graph, seed, probability), *arguments), key
+    )
 
 
 gatv2_coefficients = operator(
     "gatv2_coefficients",
     f"Tensor query, Tensor key, Tensor att, {_EDGE}, {_DROPOUT}",
     3,
-    lambda graph, query, key, att, features, loops, weight, seed, probability, slope: extended_calls.gatv2_coefficients(
-        _extras(graph, seed, probability), query, key, att, _edge(features, loops, weight), slope
+    lambda graph, query, key, att, features, loops, weight, seed, probability, slope: (
+        extended_calls_gatv2.gatv2_coefficients(
+            _extras(graph, seed, probability), query, key, att, _edge(features, loops, weight), slope
+        )
     ),
     lambda handle, query, key, *rest: _fake_coefficients(handle, key),
 )

@@ -9,6 +9,7 @@ from fused_cases import assert_all_same
 
 from graphgym_lcat.kernels import Graph, calls, fused, library
 from graphgym_lcat.kernels import extended_calls as kernels
+from graphgym_lcat.kernels import extended_calls_gatv2 as kernels_gatv2
 from graphgym_lcat.kernels.edge_numbers import EdgeNumbers
 
 pytestmark = pytest.mark.skipif(fused.UNAVAILABLE is not None, reason=str(fused.UNAVAILABLE))
@@ -174,7 +175,7 @@ def test_gatv2_equals_dense_attention(name, probability, edge_dim, heads, depth,
         (edges.rows, heads),
     )
     count = edges.edge_index.size(1)
-    edge = None if edge_dim is None else kernels.EdgeFeatures(features[:count], features[count:], weight)
+    edge = None if edge_dim is None else kernels_gatv2.EdgeFeatures(features[:count], features[count:], weight)
     given = (query, key, value, att, features if edge else None, weight if edge else None)
     inputs = in_double(given)
     src, dst, number = edges.listed()
@@ -185,20 +186,24 @@ def test_gatv2_equals_dense_attention(name, probability, edge_dim, heads, depth,
 
     extras = edges.extras(probability=probability)
     expected = aggregate(oracle_gamma(), src, dst, inputs[2], edges.num_dst)
-    out, shift, scale = kernels.gatv2_forward(extras, query, key, value, att, edge, SLOPE)
-    grads = kernels.gatv2_backward(extras, query, key, value, att, edge, SLOPE, out, shift, scale, grad)
+    out, shift, scale = kernels_gatv2.gatv2_forward(extras, query, key, value, att, edge, SLOPE)
+    grads = kernels_gatv2.gatv2_backward(extras, query, key, value, att, edge, SLOPE, out, shift, scale, grad)
     actual = [out, *joined(grads)]
     assert_all_same(actual, [expected.detach(), *oracle_grads(expected, inputs, grad)], 4 * TOLERANCES[dtype])
     if edge is not None:
         edge_rows(edges, joined(grads)[4])
-        fewer = kernels.gatv2_backward(extras, query, key, value, att, edge, SLOPE, out, shift, scale, grad, False)
+        fewer = kernels_gatv2.gatv2_backward(
+            extras, query, key, value, att, edge, SLOPE, out, shift, scale, grad, False
+        )
         assert fewer[4] is None and fewer[5] is None
         assert all(torch.equal(a, b) for a, b in zip(fewer[:4] + fewer[6:], grads[:4] + grads[6:], strict=True))
 
     expected = oracle_gamma()
     del inputs[2]
-    gamma, shift, scale = kernels.gatv2_coefficients(extras, query, key, att, edge, SLOPE)
-    grads = kernels.gatv2_coefficients_backward(extras, query, key, att, edge, SLOPE, gamma, shift, scale, grad_gamma)
+    gamma, shift, scale = kernels_gatv2.gatv2_coefficients(extras, query, key, att, edge, SLOPE)
+    grads = kernels_gatv2.gatv2_coefficients_backward(
+        extras, query, key, att, edge, SLOPE, gamma, shift, scale, grad_gamma
+    )
     edge_rows(edges, gamma)
     actual = [gamma[number], *joined(grads)]
     expected_grads = oracle_grads(expected, inputs, grad_gamma[number])
@@ -218,9 +223,9 @@ def test_the_symmetric_backward_pass_with_dropout_equals_the_two_passes(nodes, h
     )
     extras = edges.extras(probability=0.5)
     assert extras.layout.symmetric
-    state = kernels.gatv2_forward(extras, features, features, value, att, None, SLOPE)
-    two = kernels.gatv2_backward(extras, features, features, value, att, None, SLOPE, *state, grad)
-    one = kernels.gatv2_backward_symmetric(extras, features, value, att, SLOPE, *state, grad)
+    state = kernels_gatv2.gatv2_forward(extras, features, features, value, att, None, SLOPE)
+    two = kernels_gatv2.gatv2_backward(extras, features, features, value, att, None, SLOPE, *state, grad)
+    one = kernels_gatv2.gatv2_backward_symmetric(extras, features, value, att, SLOPE, *state, grad)
     assert_all_same(one, [two[0] + two[1], *two[2:4]], TOLERANCES[dtype])
 
 
@@ -298,13 +303,13 @@ def run_all(edges, dtype, heads=4, depth=8, probability=0.3):
         gamma = kernels.gat_coefficients(extras, *scalars)
         results += [*gamma, *kernels.gat_coefficients_backward(extras, *scalars, *gamma, grad_gamma)]
     count = edges.edge_index.size(1)
-    for edge in (None, kernels.EdgeFeatures(features[:count], features[count:], weight)):
+    for edge in (None, kernels_gatv2.EdgeFeatures(features[:count], features[count:], weight)):
         pairs = query, key, value, att, edge, SLOPE
-        state = kernels.gatv2_forward(extras, *pairs)
-        results += [*state, *(g for g in kernels.gatv2_backward(extras, *pairs, *state, grad) if g is not None)]
+        state = kernels_gatv2.gatv2_forward(extras, *pairs)
+        results += [*state, *(g for g in kernels_gatv2.gatv2_backward(extras, *pairs, *state, grad) if g is not None)]
         pairs = query, key, att, edge, SLOPE
-        gamma = kernels.gatv2_coefficients(extras, *pairs)
-        grads = kernels.gatv2_coefficients_backward(extras, *pairs, *gamma, grad_gamma)
+        gamma = kernels_gatv2.gatv2_coefficients(extras, *pairs)
+        grads = kernels_gatv2.gatv2_coefficients_backward(extras, *pairs, *gamma, grad_gamma)
         results += [*gamma, *(g for g in grads if g is not None)]
     return results
 
@@ -339,7 +344,7 @@ def test_without_extras_the_results_are_those_of_the_plain_kernels(dtype):
     plain = calls.gatv2_forward(extras.layout, query, key, value, att, SLOPE)
     assert all(
         torch.equal(a, b)
-        for a, b in zip(kernels.gatv2_forward(extras, query, key, value, att, None, SLOPE), plain, strict=True)
+        for a, b in zip(kernels_gatv2.gatv2_forward(extras, query, key, value, att, None, SLOPE), plain, strict=True)
     )
 
 
