@@ -8,7 +8,7 @@ import torch
 from torch_geometric.nn import GATConv, Sequential
 
 from graphgym_lcat.nn import CATConv, LCATConv
-from graphgym_lcat.nn.interpolation import is_lambda
+from graphgym_lcat.nn.weight_decay import is_lambda
 
 SCORES = ("gat", "gatv2")
 
