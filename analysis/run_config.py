@@ -9,12 +9,15 @@ import pandas as pd
 
 from lcat_core.errors import ResultsError
 from lcat_core.identity import distinguishes_experiments
-from lcat_core.run_folder import CONFIG
+from lcat_core.run_folder import CONFIG, RESULT, load_result
 from lcat_core.settings import Settings, flatten
 from lcat_core.strict_yaml import read_generated_yaml
 
 #: Settings that number the repetitions of one experiment.
 REPETITIONS = ("seed", "dataset.split_seed", "dataset.split_index")
+
+#: Of settings that distinguish published numbers: what a run uses that does not record them.
+DEFAULTS = {"lcat.init": "uniform", "lcat.score_weights": "shared"}
 
 
 def read_config(path: Path) -> Settings:
@@ -42,6 +45,13 @@ def experiment_settings(config: Settings) -> Settings:
 
 
 def configured_value(runs: pd.DataFrame, key: str) -> Any | None:
-    """Look up a setting that a sweep does not vary, such as ``lcat.heads``, in the configuration of the first run."""
-    path = Path(runs["path"].iloc[0]) / CONFIG
-    return read_config(path).get(key) if path.exists() else None
+    """Look up a setting that a sweep does not vary, such as ``lcat.heads``, for the first run.
+
+    A run from an archive has no configuration file. Its result records the settings that differ from the defaults.
+    """
+    folder = Path(runs["path"].iloc[0])
+    if (folder / CONFIG).exists():
+        return read_config(folder / CONFIG).get(key)
+    if not (folder / RESULT).exists():
+        return None
+    return load_result(folder).document.get("settings", {}).get(key, DEFAULTS.get(key))
