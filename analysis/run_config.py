@@ -24,12 +24,14 @@ def read_config(path: Path) -> Settings:
     """Read all settings of a ``config.yaml``.
 
     Raises:
-        ResultsError: The file is not valid YAML, or not a mapping.
+        ResultsError: The file cannot be read, is not valid YAML, or not a mapping.
     """
     try:
         tree = read_generated_yaml(path)
     except ValueError as error:
         raise ResultsError(f"{path} is {error}") from error
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     if tree is None:
         return {}
     if not isinstance(tree, dict):
