@@ -10,7 +10,7 @@ from typing import Any
 
 from lcat_analysis.graphgym import find_graphgym_runs
 from lcat_core.errors import ResultsError
-from lcat_core.files import parse_json
+from lcat_core.files import parse_json, read_bytes
 from lcat_core.run_folder import RunRecord, damaged_lines_text, read_run_records
 from lcat_core.strict_yaml import read_generated_yaml
 
@@ -80,9 +80,11 @@ def _open_sweep(folder: Path) -> Sweep:
 def _read_mapping(path: Path) -> dict[str, Any]:
     """Read a YAML or JSON file; a missing file, or another kind of document, counts as empty."""
     try:
-        return _mapping(read_generated_yaml(path) if path.suffix == ".yaml" else parse_json(path.read_bytes()))
+        return _mapping(read_generated_yaml(path) if path.suffix == ".yaml" else parse_json(read_bytes(path)))
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ResultsError(f"{path} is not valid {path.suffix[1:].upper()}: {error}") from error
 
