@@ -47,7 +47,7 @@ STOCK = """\
 
 | | a stock `main.py` | `lcat run` and sweeps |
 |---|---|---|
-| Cora, CiteSeer, PubMed (`dataset.format: PyG`) and OGB | the dataset's own split; `dataset.split` and `dataset.split_mode` have no effect | the same, if the file has no key that says how to split; otherwise the split that it names, and a note says so |
+| Cora, CiteSeer, PubMed, OGB | the public split, whatever `dataset.split` says | the same, unless a key says how to split |
 | other datasets of PyG | cannot be split: the run fails | a random split, `dataset.split` |
 | which epoch is scored on the test set | the last one | the one with the best validation metric |
 | weight decay | on all parameters | not on λ; in a stock `main.py` neither, once it imports `graphgym_lcat` |
