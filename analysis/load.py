@@ -35,7 +35,7 @@ from lcat_core.run_folder import (
 )
 
 FIXED_COLUMNS = (
-    "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed",
+    "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed", "split",
     "best_epoch", "test_epoch", "epoch_by", "seconds", "lambdas", "extra", "diverged", "path",
     "test_per_train",
 )  # fmt: skip
@@ -121,14 +121,20 @@ def load(*paths: str | os.PathLike[str]) -> Results:
     Raises:
         ResultsError: A path does not exist or contains no run, or two folders contain the same run.
     """
+    return load_sweeps(sweeps_below(*paths))
+
+
+def sweeps_below(*paths: str | os.PathLike[str]) -> list[Sweep]:
+    """Find what `load` reads.
+
+    Raises:
+        ResultsError: A path does not exist or contains no run.
+    """
     sweeps: list[Sweep] = []
-    rows: list[dict[str, Any]] = []
-    problems: list[dict[str, str]] = []
     for path in map(Path, paths):
         if is_scores_file(path) and path.is_file():
-            scores, notes = read_scores(path)
-            rows += scores
-            sweeps.append(Sweep(path.stem, path, [], grid={"metrics": DECLARED}, warnings=notes))
+            rows, notes = read_scores(path)
+            sweeps.append(Sweep(path.stem, path, [], grid={"metrics": DECLARED}, warnings=notes, rows=rows))
             continue
         if is_archive(path) and path.is_file():
             path = _unpacked(path)
@@ -142,9 +148,20 @@ def load(*paths: str | os.PathLike[str]) -> Results:
                 "or GraphGym's <run>/<seed>/<split>/stats.json"
             )
         sweeps += below
+    return sweeps
+
+
+def load_sweeps(sweeps: list[Sweep]) -> Results:
+    """Read these sweeps together.
+
+    Raises:
+        ResultsError: Two folders contain the same run.
+    """
+    rows: list[dict[str, Any]] = []
+    problems: list[dict[str, str]] = []
     for sweep in sweeps:
         sweep_rows, sweep_problems = _read_sweep(sweep)
-        rows += sweep_rows
+        rows += [*sweep.rows, *sweep_rows]
         problems += sweep_problems
     return _assemble(sweeps, rows, problems)
 
