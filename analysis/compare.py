@@ -251,7 +251,7 @@ def _name_seeds(index: pd.Index) -> str:
 def _describe(test: PairedTest) -> str:
     if test.constant and test.difference:
         return "every difference is the same: p is the exact signed-rank p"
-    return "the runs are identical" if test.constant else ""
+    return "all paired differences are zero" if test.constant else ""
 
 
 def _adjust(table: pd.DataFrame, family: str) -> pd.DataFrame:

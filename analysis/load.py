@@ -34,7 +34,7 @@ from lcat_core.run_folder import (
 )
 
 FIXED_COLUMNS = (
-    "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed",
+    "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed", "split",
     "best_epoch", "test_epoch", "epoch_by", "seconds", "lambdas", "extra", "diverged", "path",
 )  # fmt: skip
 PROBLEM_COLUMNS = ("sweep", "run_id", "state", "exclusion", "detail", "path")
@@ -118,6 +118,15 @@ def load(*paths: str | os.PathLike[str]) -> Results:
     Raises:
         ResultsError: A path does not exist or contains no run, or two folders contain the same run.
     """
+    return load_sweeps(sweeps_below(*paths))
+
+
+def sweeps_below(*paths: str | os.PathLike[str]) -> list[Sweep]:
+    """Find what `load` reads.
+
+    Raises:
+        ResultsError: A path does not exist or contains no run.
+    """
     sweeps: list[Sweep] = []
     for path in map(Path, paths):
         if is_archive(path) and path.is_file():
@@ -132,6 +141,15 @@ def load(*paths: str | os.PathLike[str]) -> Results:
                 "or GraphGym's <run>/<seed>/<split>/stats.json"
             )
         sweeps += below
+    return sweeps
+
+
+def load_sweeps(sweeps: list[Sweep]) -> Results:
+    """Read these sweeps together.
+
+    Raises:
+        ResultsError: Two folders contain the same run.
+    """
     rows: list[dict[str, Any]] = []
     problems: list[dict[str, str]] = []
     for sweep in sweeps:

@@ -31,6 +31,11 @@ def add_results(parser: argparse.ArgumentParser, *, optional: bool = False) -> N
         help="a directory with results, an archive of `lcat export`, or the name of a sweep in the results directory",
     )
     add_results_option(parser)
+    parser.add_argument(
+        "--join",
+        action="store_true",
+        help="read all sweeps in RESULTS as one; runs with other settings get rows of their own",
+    )
     parser.add_argument("--metric", help="the test metric (default: the one that the grid selects by)")
     parser.add_argument(
         "--better",
@@ -92,18 +97,44 @@ def results_folder(args: argparse.Namespace) -> Path:
     return find_results(args.results, args.results_dir, holds_results)
 
 
+def load_results(args: argparse.Namespace) -> Results:
+    """Read the sweep that RESULTS names; several of them only with ``--join``.
+
+    Raises:
+        UserError: RESULTS holds several sweeps.
+    """
+    from lcat_analysis.load import load_sweeps, sweeps_below
+
+    sweeps = sweeps_below(results_folder(args))
+    if len(sweeps) > 1 and not args.join:
+        names = ", ".join(sweep.name for sweep in sweeps)
+        raise UserError(
+            f"{args.results} holds {len(sweeps)} sweeps: {names}; name one, or read them as one with --join"
+        )
+    return load_sweeps(sweeps)
+
+
 def load_and_select(args: argparse.Namespace) -> tuple[Results, Selection]:
-    from lcat_analysis.load import load
+    results = load_results(args)
+    return results, select_runs(args, results)
+
+
+def select_runs(args: argparse.Namespace, results: Results) -> Selection:
+    """Choose the runs, and say on standard error what is wrong with the others."""
     from lcat_analysis.select import select
 
-    results = load(results_folder(args))
     selection = select(results, args.metric, args.over, **metric_options(args))
     for warning in results.warnings:
         print(warning, file=sys.stderr)
     if len(results.problems):
-        counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
-        print(f"not all runs have a usable result: {counts} (`lcat report` names them)", file=sys.stderr)
-    return results, selection
+        counts = results.counts()
+        sound = counts.pop("done")
+        others = ", ".join(f"{n} {state}" for state, n in counts.items())
+        print(
+            f"{sound} of {sound + sum(counts.values())} runs are sound; {others} (`lcat report` names them)",
+            file=sys.stderr,
+        )
+    return selection
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
