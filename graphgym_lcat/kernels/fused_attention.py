@@ -5,6 +5,8 @@ Tensors over edges that the kernels take have one row per edge of the input, the
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -279,7 +281,8 @@ class _AttendGATv2(torch.autograd.Function):
         ctx.call, ctx.slope = call, slope
         nodes = [node.contiguous() for node in nodes]
         edge = _edge(features, loops, weight)
-        state = calls_gatv2.forward(call, *nodes, edge, slope)
+        arguments: tuple[Any, ...] = (*nodes, edge, slope)
+        state = calls_gatv2.forward(call, *arguments)
         ctx.save_for_backward(*nodes, *(edge or (None, None, None)), *state)
         return state[0]
 
@@ -321,7 +324,8 @@ class _GATv2Coefficients(torch.autograd.Function):
         ctx.call, ctx.slope = call, slope
         nodes = [node.contiguous() for node in nodes]
         edge = _edge(features, loops, weight)
-        state = calls_gatv2.coefficients(call, *nodes, edge, slope)
+        arguments: tuple[Any, ...] = (*nodes, edge, slope)
+        state = calls_gatv2.coefficients(call, *arguments)
         ctx.save_for_backward(*nodes, *(edge or (None, None, None)), *state)
         return state[0]
 
@@ -331,4 +335,5 @@ class _GATv2Coefficients(torch.autograd.Function):
         query, key, att, features, loops, weight, *state = ctx.saved_tensors
         inputs = query, key, att, _edge(features, loops, weight), ctx.slope
         need = ctx.needs_input_grad[4] or ctx.needs_input_grad[5]
-        return None, *calls_gatv2.coefficients_backward(ctx.call, *inputs, *state, grad.contiguous(), need), None
+        arguments: tuple[Any, ...] = (*inputs, *state, grad.contiguous(), need)
+        return None, *calls_gatv2.coefficients_backward(ctx.call, *arguments), None

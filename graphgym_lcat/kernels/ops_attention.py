@@ -126,15 +126,14 @@ differentiate(
 
 def _attend_gatv2(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
     *nodes, features, loops, weight, seed, probability, slope = inputs
-    call = _sum_call(graph, features, seed, probability)
-    return calls_gatv2.forward(call, *nodes, _edge(features, loops, weight), slope)
+    arguments: tuple[Any, ...] = (*nodes, _edge(features, loops, weight), slope)
+    return calls_gatv2.forward(_sum_call(graph, features, seed, probability), *arguments)
 
 
 def _attend_gatv2_backward(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
     nodes, (features, loops, weight, seed, probability, slope, *state_and_grad) = inputs[:4], inputs[4:]
-    call = _sum_call(graph, features, seed, probability)
-    grads = calls_gatv2.backward(call, *nodes, _edge(features, loops, weight), slope, *state_and_grad)
-    return _present(grads, nodes[0])
+    arguments: tuple[Any, ...] = (*nodes, _edge(features, loops, weight), slope, *state_and_grad)
+    return _present(calls_gatv2.backward(_sum_call(graph, features, seed, probability), *arguments), nodes[0])
 
 
 attend_gatv2 = operator(
@@ -160,14 +159,14 @@ differentiate(
 
 def _gatv2_coefficients(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
     *nodes, features, loops, weight, seed, probability, slope = inputs
-    call = _edge_call(graph, seed, probability)
-    return calls_gatv2.coefficients(call, *nodes, _edge(features, loops, weight), slope)
+    arguments: tuple[Any, ...] = (*nodes, _edge(features, loops, weight), slope)
+    return calls_gatv2.coefficients(_edge_call(graph, seed, probability), *arguments)
 
 
 def _gatv2_coefficients_backward(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
     nodes, (features, loops, weight, seed, probability, slope, *state_and_grad) = inputs[:3], inputs[3:]
-    call, edge = _edge_call(graph, seed, probability), _edge(features, loops, weight)
-    return _present(calls_gatv2.coefficients_backward(call, *nodes, edge, slope, *state_and_grad), nodes[0])
+    arguments: tuple[Any, ...] = (*nodes, _edge(features, loops, weight), slope, *state_and_grad)
+    return _present(calls_gatv2.coefficients_backward(_edge_call(graph, seed, probability), *arguments), nodes[0])
 
 
 gatv2_coefficients = operator(
