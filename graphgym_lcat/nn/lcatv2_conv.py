@@ -21,9 +21,9 @@ class LCATv2Conv(LCATConv):
         \mathbf{h}^{\prime}_i = \sum_{j \in N^*_i} \gamma_{ij} \left( \mathbf{W}_l \mathbf{h}_j + \mathbf{b}_l \right)
 
     Unlike ``LCATConv(score='gatv2')``, the model of the paper, it has different weights for senders (``lin_l``) and receivers
-    (``lin_r``), with biases. State dicts of ``GATv2Conv`` load, and with ``lambda1=1, lambda2=0`` the outputs are the same. If sources
-    and destinations have different numbers of channels, :math:`\hat{\mathbf{h}}_i` of a destination sums the sources as ``lin_l``
-    projects them.
+    (``lin_r``), with biases. State dicts of ``GATv2Conv`` load, and with ``lambda1=1, lambda2=0`` the outputs are the same. If
+    sources and destinations have different numbers of channels, :math:`\hat{\mathbf{h}}_i` of a destination sums the sources as
+    ``lin_l`` projects them.
 
     Args:
         in_channels, …, residual: As in :class:`torch_geometric.nn.GATv2Conv`, in its order.

@@ -169,7 +169,7 @@ def test_what_is_kept_and_why(build, reason):
     report = accelerate(model)
     assert list(report.replaced) == ["plain"]
     assert report.kept["odd"].startswith(reason)
-    assert f"replaced 1 of 2 attention layers\n  plain: GATConv(5, 3, heads=1) is now LCATConv(5" in str(report)
+    assert "replaced 1 of 2 attention layers\n  plain: GATConv(5, 3, heads=1) is now LCATConv(5" in str(report)
     assert f"  odd: kept: {reason}" in str(report)
     assert type(model["odd"]) is kind
 
