@@ -80,7 +80,7 @@ class NeighborLoader(NodeLoader):
     def batches(self, epoch: int, first: int = 0) -> Iterator[Any]:
         """Yield the batches of an epoch, from number ``first`` on."""
         order = self._order(epoch)
-        size: int = self.batch_size  # type: ignore[assignment]  # a DataLoader may have none
+        size: int = self.batch_size
 
         def prepare(number: int) -> Any:
             chosen = self.input_data[order[number * size : (number + 1) * size]]
