@@ -44,6 +44,14 @@ def experiment_settings(config: Settings) -> Settings:
     return {key: value for key, value in config.items() if distinguishes_experiments(key)}
 
 
+def split_text(complete: Settings) -> str | None:
+    """Describe how nodes were split, such as ``random 70/15/15``; None if the settings do not say it."""
+    mode, ratios = complete.get("dataset.split_mode"), complete.get("dataset.split")
+    if mode == "random" and ratios:
+        return f"random {'/'.join(f'{100 * ratio:.4g}' for ratio in ratios)}"
+    return f"from {complete.get('dataset.split_file')}" if mode == "file" else mode
+
+
 def configured_value(runs: pd.DataFrame, key: str) -> Any | None:
     """Look up a setting that a sweep does not vary, such as ``lcat.heads``, for the first run.
 

@@ -42,6 +42,20 @@ These are the keys that `lcat run` and sweeps read, with GraphGym's defaults, wh
 accepted, because a stock `main.py` may need them, but have no effect here. `lcat run` always scores every epoch, writes
 checkpoints and resumes automatically.
 """
+STOCK = """\
+## The same file in stock GraphGym
+
+| | a stock `main.py` | `lcat run` and sweeps |
+|---|---|---|
+| Cora, CiteSeer, PubMed, OGB | the public split, whatever `dataset.split` says | the same, unless a key says how to split |
+| other datasets of PyG | cannot be split: the run fails | a random split, `dataset.split` |
+| which epoch is scored on the test set | the last one | the one with the best validation metric |
+| weight decay | on all parameters | not on λ; in a stock `main.py` neither, once it imports `graphgym_lcat` |
+| `out_dir/<name>` | emptied at the start, unless `train.auto_resume` is true | kept: finished runs are not repeated |
+
+Use another `out_dir` for a stock `main.py`, because it deletes what `lcat run` has written there. `lcat table` reads the
+results of both, and shows them in rows of their own.
+"""
 GRAPHGYM_KEYS = {
     "seed": "Seed of the initial weights, dropout and noise. The split has its own seed, `dataset.split_seed`.",
     "out_dir": "Folder for all results.",
@@ -54,7 +68,8 @@ GRAPHGYM_KEYS = {
     "dataset.format": "`lcat` for the datasets of `lcat datasets`, or the format of your own loader.",
     "dataset.name": "One of `lcat datasets`, or a name that your loader knows.",
     "dataset.dir": "Folder of the datasets. If it is not set, `LCAT_DATA_DIR` takes precedence over this default.",
-    "dataset.split_mode": "`random`, `public` (the dataset's own masks) or `file`.",
+    "dataset.split_mode": "`random`, `public` (the dataset's own masks) or `file`. If no key says how to split, datasets that "
+    "GraphGym loads with masks [keep their own split](#the-same-file-in-stock-graphgym).",
     "dataset.split": "Fractions of training, validation and test nodes in a random split.",
     "model.type": "`lcat` (a faster version of GraphGym's network), `lcat_stack` or `lcat_relational` (the paper's OGB networks), "
     "or `gnn` (GraphGym's own).",
@@ -105,7 +120,7 @@ def configuration() -> str:
         lead = f"{GROUPS[group]}\n\n" if group in GROUPS else ""
         rows = "\n".join(_key_row(key) for key in keys)
         parts.append(f"## {group}\n\n{lead}| key | default | allowed values | meaning |\n|---|---|---|---|\n{rows}\n")
-    return "\n".join([*parts, _graphgym_section(), ENVIRONMENT])
+    return "\n".join([*parts, _graphgym_section(), STOCK, ENVIRONMENT])
 
 
 def grids_page(text: str) -> str:
