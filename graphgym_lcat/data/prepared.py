@@ -13,8 +13,8 @@ from graphgym_lcat.data.features import csr_matrix
 from graphgym_lcat.data.tensor_file import DamagedFile, load_tensors
 
 _CSR_PARTS = ("x_crow", "x_col", "x_values", "x_size")
-_MASKS = {"train_mask", "val_mask", "test_mask"}
-_PER_NODE = {"x", "y", *_MASKS}
+_MASKS = ("train_mask", "val_mask", "test_mask")
+_PER_NODE = ("x", "y", *_MASKS)
 
 
 def write_prepared(data: Data | HeteroData, path: Path) -> None:
@@ -54,6 +54,8 @@ def _graph(content: Any) -> Data | HeteroData:
         stores = content["stores"]
         _check_storages(value for store in stores.values() if isinstance(store, dict) for value in store.values())
         return HeteroData.from_dict(stores)
+    if not all(isinstance(value, Tensor) for value in content.values()):
+        raise TypeError("expected only tensors")
     _check_storages(content.values())
     if "x_crow" in content:
         crow, col, values, size = (content.pop(part) for part in _CSR_PARTS)
@@ -75,7 +77,7 @@ def _check(data: Data | HeteroData) -> None:
     for store in data.node_stores:
         if isinstance(data, Data) and not {"x", "y"} <= set(store.keys()):
             raise ValueError("`x` or `y` is missing")
-        for key in _PER_NODE & set(store.keys()):
+        for key in filter(store.__contains__, _PER_NODE):
             rows = store[key].size(0)
             if rows != store.num_nodes:
                 raise ValueError(f"`{key}` has {rows} rows for {store.num_nodes} nodes")
