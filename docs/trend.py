@@ -16,7 +16,8 @@ from lcat_analysis.cells import signed
 from lcat_analysis.figures import save
 from lcat_analysis.load import load
 from lcat_analysis.select import select
-from lcat_analysis.trend import fit_line, published_trend
+from lcat_analysis.trend import published_trend
+from lcat_analysis.trend_fit import fit_line
 
 #: Average degrees of the datasets to predict (edges / nodes, both directions counted).
 DEGREES = {
