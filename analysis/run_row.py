@@ -39,6 +39,7 @@ def read_run_row(run_dir: Path) -> dict[str, Any] | None:
         "lambdas": result.lambdas,
         "extra": result.extra,
         "path": str(run_dir),
+        "test_per_train": _test_per_train(result),
         "recorded_metrics": declared_fields(recorded_metrics(result.document)),
         "metrics": {**result.metrics, **_exact_accuracies(result, run_dir / RESULT)},
         "params": dict(result.params) or _own_settings(run_dir),
@@ -76,6 +77,19 @@ def _exact_accuracies(result: RunResult, path: Path) -> dict[str, float]:
         if math.isfinite(recorded) and abs(correct / total - recorded) > 1e-6:
             raise ResultsError(f"{path}: `counts.{split}` is {correct} of {total}, but {split}.accuracy is {recorded}")
     return accuracies
+
+
+def _test_per_train(result: RunResult) -> float:
+    """Return test nodes / training nodes, from the counts or from the ratios of a random split; NaN if neither is recorded."""
+    counts = result.document.get("counts") or {}
+    ratios = result.settings.get("dataset.split")
+    if {"train", "test"} <= counts.keys():
+        train, test = counts["train"]["total"], counts["test"]["total"]
+    elif result.settings.get("dataset.split_mode", "random") == "random" and isinstance(ratios, list):
+        train, test = ratios[0], ratios[-1]
+    else:
+        return math.nan
+    return float(test / train) if train else math.nan
 
 
 def _own_settings(run_dir: Path) -> dict[str, Any]:

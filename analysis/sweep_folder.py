@@ -27,6 +27,7 @@ class Sweep:
         records: The runs that the grid asks for.
         superseded: Ids of runs that only an earlier version of the grid asked for.
         warnings: What is wrong with the files of the folder itself.
+        rows: Runs that were read already, from a table of scores.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Sweep:
     records: list[RunRecord] = field(default_factory=list)
     superseded: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def expected(self) -> int | None:

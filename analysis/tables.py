@@ -234,9 +234,11 @@ def _footer(
     notes += [*_split_notes(selection), *_selection_notes(selection)]
     if comparisons is not None and len(comparisons.tested):
         adjusted = "unadjusted, as in the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
-        of_splits = " of the means of splits" if comparisons.unit == "split" else ""
+        test = "two-sided paired t-test"
+        if comparisons.unit == "split":
+            test = "two-sided corrected resampled t-test of the means of splits"
         notes.append(
-            f"Bold: better than its baseline, ▼: worse (two-sided paired t-test{of_splits}, α = {comparisons.alpha:g}, "
+            f"Bold: better than its baseline, ▼: worse ({test}, α = {comparisons.alpha:g}, "
             f"{adjusted}). Underlined: best mean."
         )
         notes += comparisons.pooling_notes()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from fused_cases import Case
 
-from graphgym_lcat.kernels import Graph, compact, ops
+from graphgym_lcat.kernels import Graph, compact, ops, ops_attention
 from graphgym_lcat.nn import LCATConv
 
 OPTIONS = {
@@ -36,16 +36,25 @@ def layer(name):
     return LCATConv(**{"in_channels": 16, "out_channels": 8, "heads": 4, "backend": "fused", **OPTIONS[name]})
 
 
+NO_DROPOUT = (torch.zeros(1, dtype=torch.int64), 0.0, 0.2)
+NOTHING = torch.empty(0, dtype=torch.float64)
+
+
 @pytest.mark.parametrize(
-    ("primitive", "extra"),
-    [("neighbor_mean", ()), ("convolve", (True,)), ("attend_gat", (0.2, True)), ("attend_gatv2", (0.2,))],
+    ("module", "primitive", "extra"),
+    [
+        (ops, "neighbor_mean", ()),
+        (ops, "convolve", (True,)),
+        (ops_attention, "attend_gat", (NOTHING, *NO_DROPOUT, True)),
+        (ops_attention, "attend_gatv2", (*[NOTHING] * 3, *NO_DROPOUT)),
+    ],
 )
-def test_operators_are_what_they_declare(primitive, extra, edge_index):
+def test_operators_are_what_they_declare(module, primitive, extra, edge_index):
     graph = Graph.from_edge_index(edge_index, 50)
     inputs = Case(graph, heads=2, channels=8, seed=0).inputs(primitive, torch.float64)
     handle = (edge_index, 50, 50, True, True)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
-    torch.library.opcheck(getattr(ops, primitive), (*handle, *inputs, *extra), test_utils=checks)
+    torch.library.opcheck(getattr(module, primitive), (*handle, *inputs, *extra), test_utils=checks)
 
 
 @pytest.mark.slow
