@@ -35,6 +35,7 @@ COMMANDS = (
 DESCRIPTION = "L-CAT for GraphGym: train, sweep, and compare layers that learn whether to convolve or attend."
 _USER_ERROR = 2
 _INTERRUPTED = 130
+_LONGEST_MESSAGE = 4000
 
 
 def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
@@ -87,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(command: str, error: object, status: int) -> int:
-    print(f"lcat {command}: {error}", file=sys.stderr)
+    print(f"lcat {command}: {error!s:.{_LONGEST_MESSAGE}}", file=sys.stderr)
     return status
 
 
