@@ -18,7 +18,7 @@ OPENMP_FLAGS = (["-fopenmp"], ["-Xpreprocessor", "-fopenmp"])  # the second is A
 # Compiled for each number type and instruction set, longest first.
 KERNELS = (
     *("gat_extended", "gatv2_extended", "gatv2", "gat_coefficients", "gat"),
-    *("pna_backward", "pna", "convolution", "adjacency", "adjacency_gatv2", "pairs", "loops"),
+    *("pna_backward", "pna", "convolution", "adjacency", "adjacency_gatv2", "pairs", "scores", "loops"),
 )
 NO_GCC = "#ifndef __clang__\n#error\n#endif\n"
 PROBE = "typedef float vec __attribute__((vector_size(32)));\nvoid twice(vec *x) { *x += *x; }\n"

@@ -14,11 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import adjacency, calls, fused_extended, library, ops, pna
+from graphgym_lcat.kernels import adjacency, calls, fused_convolved, fused_extended, library, ops, pna
 from graphgym_lcat.kernels.backend import (
     STATISTICS,
     Capabilities,
     Coefficients,
+    ConvolvedScore,
     Dropout,
     EqualScore,
     GATScore,
@@ -31,8 +32,8 @@ from graphgym_lcat.kernels.graph import Graph
 
 name = "fused"
 can = Capabilities(
-    operators=frozenset({"neighbor_mean", "convolve", "attend", "coefficients", "statistics"}),
-    plain_operators=frozenset({"statistics"}),
+    operators=frozenset({"neighbor_mean", "convolve", "attend", "attend_convolved", "coefficients", "statistics"}),
+    plain_operators=frozenset({"attend_convolved", "statistics"}),
     scores=frozenset({"gat", "gatv2"}),
     edge_term=True,
     dropout=True,
@@ -88,6 +89,13 @@ def attend(graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | Non
     if dropout is not None or score.edge is not None:
         return fused_extended.attend(graph, score, value, dropout)
     return _attend_gat(graph, score, value) if isinstance(score, GATScore) else _attend_gatv2(graph, score, value)
+
+
+def attend_convolved(graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None) -> Tensor:
+    """See :meth:`.ConvolvingBackend.attend_convolved`."""
+    parts = (score.key, value, bias, *score.vectors, score.lambda1.parameter, score.lambda2.parameter)
+    train = _needs_grad(*(part for part in parts if part is not None))
+    return fused_convolved.attend_convolved(graph, score, value, bias, train)
 
 
 def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:

@@ -16,7 +16,7 @@ import torch
 # LCAT_LIBRARY names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever the arguments of a function in csrc/ change, so that a library built from other sources is never called.
-INTERFACE = 7
+INTERFACE = 8
 LANES = 8  # numbers in a vector of the kernels
 INSTRUCTION_SETS = ("generic", "avx2", "avx512")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
@@ -30,6 +30,8 @@ SIGNATURES = {
     "mean_backward": "npnppnpnppt",
     "convolve_forward": "nppp" + "ppn" + "pn" + "ppt",
     "convolve_backward": "npnppp" + "ppn" + "pn" + "pppt",
+    "scores_forward": "nnn" + "ppppn" + "pt",
+    "scores_backward": "nnn" + "ppppn" + "pp" + "ppppt",
     "gat_forward": "nppn" + "nn" + "pnpnpd" + "pppppt",
     "gat_backward": "nppnppn" + "nn" + "pnpnpd" + "pppppp" + "pppt",
     "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",

@@ -220,7 +220,13 @@ class LCATConv(AttentionLayer):
 
         features = self._edge_features(graph, edge_attr)
         dropout = self.dropout if self.training else 0.0
-        if self._is_observed() or (return_attention_weights and self._has_own_messages(LCATConv)):
+        observed = self._is_observed()
+        is_plain = features is None and not dropout and query is key and self.concat and self.res is None
+        if is_plain and not observed and not return_attention_weights:
+            out = self._attend_at_once(graph, key, value, self.bias)
+            if out is not None:
+                return out
+        if observed or (return_attention_weights and self._has_own_messages(LCATConv)):
             edges, alpha = edge_list(graph, self._coefficients(graph, key, query, features, dropout))
             sizes = (num_src, num_dst) if self.flow == "source_to_target" else (num_dst, num_src)
             # propagate_type: (x: Tensor, alpha: Tensor)
