@@ -71,7 +71,7 @@ def attend(backend: str, graph: Graph, score: PairScore, value: Tensor, dropout:
 def find_convolving(
     backend: str, graph: Graph, score: str, key: Tensor, *more: Tensor | None
 ) -> ConvolvingBackend | None:
-    """The backend for :meth:`.ConvolvingBackend.attend_convolved` with these tensors; None if there is none, and in compiled code."""
+    """The backend for :meth:`.ConvolvingBackend.attend_convolved` with these tensors, if there is one; None in compiled code."""
     if torch.compiler.is_compiling():
         return None
     dtypes = tuple([tensor.dtype for tensor in (key, *more) if tensor is not None])
