@@ -308,7 +308,9 @@ class Backend(Protocol):
 class ConvolvingBackend(Backend, Protocol):
     """A backend that also lists ``'attend_convolved'``, which saves the calls between a layer and its kernels."""
 
-    def attend_convolved(self, graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None) -> Tensor:
+    def attend_convolved(
+        self, graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None, dropout: Dropout | None
+    ) -> Tensor:
         """:meth:`Backend.attend` with the score of convolved features, plus ``bias`` ``[H * C]``: ``[nodes, H * C]``.
 
         ``value`` may be ``score.key`` itself. The result shares no memory with what the backward pass needs.

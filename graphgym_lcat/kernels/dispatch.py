@@ -69,14 +69,14 @@ def attend(backend: str, graph: Graph, score: PairScore, value: Tensor, dropout:
 
 
 def find_convolving(
-    backend: str, graph: Graph, score: str, key: Tensor, *more: Tensor | None
+    backend: str, graph: Graph, score: str, dropout: bool, key: Tensor, *more: Tensor | None
 ) -> ConvolvingBackend | None:
     """The backend for :meth:`.ConvolvingBackend.attend_convolved` with these tensors, if there is one; None in compiled code."""
     if torch.compiler.is_compiling():
         return None
     dtypes = tuple([tensor.dtype for tensor in (key, *more) if tensor is not None])
     nodes = graph.num_src, graph.num_dst
-    request = Request("attend_convolved", key.device.type, dtypes, nodes, key.size(1), score)
+    request = Request("attend_convolved", key.device.type, dtypes, nodes, key.size(1), score, dropout=dropout)
     name = _resolve(backend)
     for candidate in reversed(_BACKENDS.values()):
         if name in ("auto", candidate.name) and why_not(candidate, request) is None:

@@ -12,16 +12,19 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import calls
-from graphgym_lcat.kernels.backend import ConvolvedScore, Lambda
+from graphgym_lcat.kernels import calls, calls_gat, calls_gatv2
+from graphgym_lcat.kernels.backend import ConvolvedScore, Dropout, Lambda
+from graphgym_lcat.kernels.calls import Call
 from graphgym_lcat.kernels.compact import CompactLayout
-from graphgym_lcat.kernels.fused_extended import padding
+from graphgym_lcat.kernels.fused_attention import needs_grad, padding, sum_call
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.threads import limited_threads
 
 
-def attend_convolved(graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None, train: bool) -> Tensor:
-    """See :meth:`.ConvolvingBackend.attend_convolved`; ``train`` keeps what the backward pass needs."""
+def attend_convolved(
+    graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None, dropout: Dropout | None
+) -> Tensor:
+    """See :meth:`.ConvolvingBackend.attend_convolved`."""
     key, vectors = score.key, score.vectors
     heads, channels = key.shape[1:]
     shared = value is key
@@ -33,7 +36,8 @@ def attend_convolved(graph: Graph, score: ConvolvedScore, value: Tensor, bias: T
         bias = None if bias is None else F.pad(bias.view(heads, channels), more).flatten()
     layer = _GATLayer if score.kind == "gat" else _GATv2Layer
     parameters = score.lambda1.parameter, score.lambda2.parameter
-    out: Tensor = layer.apply(graph, score, train, *parameters, key, None if shared else value, bias, *vectors)
+    tensors = *parameters, key, None if shared else value, bias, *vectors
+    out: Tensor = layer.apply(sum_call(graph, dropout), score, needs_grad(*tensors), *tensors)
     if more_heads or more_channels:
         out = out.view_as(key)[:, :heads, :channels].flatten(1)
     return out
@@ -43,7 +47,7 @@ class _GATLayer(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        graph: Graph,
+        call: Call,
         score: ConvolvedScore,
         train: bool,
         parameter1: Tensor | None,
@@ -54,7 +58,7 @@ class _GATLayer(torch.autograd.Function):
         att_src: Tensor,
         att_dst: Tensor,
     ) -> Tensor:
-        layout, (_, heads, channels) = graph.compact, key.shape
+        layout, (_, heads, channels) = call.layout, key.shape
         threads = calls._threads(layout, heads * channels)
         with limited_threads(threads):
             key, att_dst, att_src = key.contiguous(), att_dst.contiguous(), att_src.contiguous()
@@ -65,24 +69,24 @@ class _GATLayer(torch.autograd.Function):
             products, tangent = _convolve(layout, products, score.lambda2, lambda2, train)
             keep = train and values.numel() * values.element_size() <= calls.MAX_KEPT_BYTES
             pair = products[:, :heads], products[:, heads:]
-            out, state = calls.gat_forward(layout, *pair, values, score.negative_slope, keep)
+            out, state = calls_gat.forward(call, *pair, values, None, score.negative_slope, keep)
             if train:
                 ctx.save_for_backward(key, values, att_dst, att_src, lambda1, lambda2, tangent, *pair, out, *state)
-                ctx.layout, ctx.threads, ctx.score, ctx.shared = layout, threads, score, value is None
+                ctx.call, ctx.threads, ctx.score, ctx.shared = call, threads, score, value is None
             return _finish(out, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         key, values, att_dst, att_src, lambda1, lambda2, tangent, query, source, out, *state = ctx.saved_tensors
-        layout, score, threads = ctx.layout, ctx.score, ctx.threads
+        call, score, threads = ctx.call, ctx.score, ctx.threads
         with limited_threads(threads):
             grad = grad.contiguous()
-            grad_query, grad_source, grad_value = calls.gat_backward(
-                layout, query, source, values, score.negative_slope, out, tuple(state), grad
+            grad_query, grad_source, grad_value, _ = calls_gat.backward(
+                call, query, source, values, None, score.negative_slope, out, tuple(state), grad
             )
             grad_pair = torch.cat([grad_query, grad_source], dim=1)
-            grad_pair, more, grad_lambda2 = _convolve_backward(layout, lambda2, tangent, grad_pair)
+            grad_pair, more, grad_lambda2 = _convolve_backward(call.layout, lambda2, tangent, grad_pair)
             grad_key = grad_value if ctx.shared else torch.zeros_like(key)
             grad_dst, grad_src, grad_lambda1 = calls.scores_backward(
                 key, att_dst, att_src, lambda1, (grad_pair, more), grad_key, threads
@@ -101,7 +105,7 @@ class _GATv2Layer(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        graph: Graph,
+        call: Call,
         score: ConvolvedScore,
         train: bool,
         parameter1: Tensor | None,
@@ -111,7 +115,7 @@ class _GATv2Layer(torch.autograd.Function):
         bias: Tensor | None,
         att: Tensor,
     ) -> Tensor:
-        layout, (_, heads, channels) = graph.compact, key.shape
+        layout, (_, heads, channels) = call.layout, key.shape
         threads = calls._threads(layout, heads * channels)
         with limited_threads(threads):
             key, att = key.contiguous(), att.contiguous()
@@ -120,29 +124,29 @@ class _GATv2Layer(torch.autograd.Function):
             scaled = att * lambda1
             features, tangent = _convolve(layout, key.flatten(1), score.lambda2, lambda2, train)
             features = features.view_as(key)
-            out, shift, scale = calls.gatv2_forward(layout, features, features, values, scaled, score.negative_slope)
+            out, *state = calls_gatv2.forward(call, features, features, values, scaled, None, score.negative_slope)
             if train:
-                ctx.save_for_backward(values, att, lambda1, lambda2, scaled, tangent, features, out, shift, scale)
-                ctx.layout, ctx.threads, ctx.score, ctx.shared = layout, threads, score, value is None
+                ctx.save_for_backward(values, att, lambda1, lambda2, scaled, tangent, features, out, *state)
+                ctx.call, ctx.threads, ctx.score, ctx.shared = call, threads, score, value is None
             return _finish(out, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         values, att, lambda1, lambda2, scaled, tangent, features, *state = ctx.saved_tensors
-        layout, score = ctx.layout, ctx.score
+        call, score = ctx.call, ctx.score
         with limited_threads(ctx.threads):
             grad = grad.contiguous()
-            if layout.symmetric:
-                grad_features, grad_value, grad_scaled = calls.gatv2_backward_symmetric(
-                    layout, features, values, scaled, score.negative_slope, *state, grad
+            if call.layout.symmetric:
+                grad_features, grad_value, grad_scaled = calls_gatv2.backward_symmetric(
+                    call, features, values, scaled, score.negative_slope, *state, grad
                 )
             else:
-                grad_query, grad_features, grad_value, grad_scaled = calls.gatv2_backward(
-                    layout, features, features, values, scaled, score.negative_slope, *state, grad
+                grad_query, grad_features, grad_value, grad_scaled, *_ = calls_gatv2.backward(
+                    call, features, features, values, scaled, None, score.negative_slope, *state, grad
                 )
                 grad_features.add_(grad_query)
-            grad_key, more, grad_lambda2 = _convolve_backward(layout, lambda2, tangent, grad_features.flatten(1))
+            grad_key, more, grad_lambda2 = _convolve_backward(call.layout, lambda2, tangent, grad_features.flatten(1))
             grad_key = (grad_key if more is None else grad_key.add_(more)).view_as(grad_value)
             return (
                 *(None, None, None),
