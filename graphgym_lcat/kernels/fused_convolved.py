@@ -5,7 +5,7 @@ On a small graph, the operators of torch around the kernels would take longer th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -133,18 +133,18 @@ class _GATv2Layer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        values, att, lambda1, lambda2, scaled, tangent, features, *state = ctx.saved_tensors
+        values, att, lambda1, lambda2, scaled, tangent, features, out, shift, scale = ctx.saved_tensors
         call, score = ctx.call, ctx.score
         with limited_threads(ctx.threads):
             grad = grad.contiguous()
             if call.layout.symmetric:
                 grad_features, grad_value, grad_scaled = calls_gatv2.backward_symmetric(
-                    call, features, values, scaled, score.negative_slope, *state, grad
+                    call, features, values, scaled, score.negative_slope, out, shift, scale, grad
                 )
             else:
-                grad_query, grad_features, grad_value, grad_scaled, *_ = calls_gatv2.backward(
-                    call, features, features, values, scaled, None, score.negative_slope, *state, grad
-                )
+                inputs = features, features, values, scaled, None, score.negative_slope, out, shift, scale, grad
+                grads = cast("tuple[Tensor, ...]", calls_gatv2.backward(call, *inputs))
+                grad_query, grad_features, grad_value, grad_scaled = grads[:4]
                 grad_features.add_(grad_query)
             grad_key, more, grad_lambda2 = _convolve_backward(call.layout, lambda2, tangent, grad_features.flatten(1))
             grad_key = (grad_key if more is None else grad_key.add_(more)).view_as(grad_value)

@@ -63,7 +63,7 @@ class Projection(Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         # A small product beside others that run in one thread must not wake a second one.
-        if torch.get_num_threads() > 1 and not torch.compiler.is_compiling() and self._is_small(x):
+        if not torch.compiler.is_compiling() and torch.get_num_threads() > 1 and self._is_small(x):
             return _OneThreadProduct.apply(x, self.weight)
         return super().forward(x)
 
