@@ -102,9 +102,10 @@ class ConvolvedAttention(Module):
         value: Tensor,
         edges: EdgeFeatures | None = None,
         dropout: float = 0.0,
+        query_sources: Tensor | None = None,
     ) -> Tensor:
-        """``Σ_j γ_ij value_j``, ``[num_dst, H, C]``. See :class:`.ScoreInputs` for ``key``, ``query`` and ``edges``."""
-        score = self._pair_score(ScoreInputs(graph, key, query, edges))
+        """``Σ_j γ_ij value_j``, ``[num_dst, H, C]``. See :class:`.ScoreInputs` for the other arguments."""
+        score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
         return dispatch.attend(self.backend, graph, score, value, _draw_dropout(dropout))
 
     def _attend_at_once(
@@ -133,9 +134,10 @@ class ConvolvedAttention(Module):
         value: Tensor,
         edges: EdgeFeatures | None = None,
         dropout: float = 0.0,
+        query_sources: Tensor | None = None,
     ) -> tuple[Tensor, Coefficients]:
         """Both: ``Σ_j γ_ij value_j``, and γ itself."""
-        score = self._pair_score(ScoreInputs(graph, key, query, edges))
+        score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
         drawn = _draw_dropout(dropout)
         out = dispatch.attend(self.backend, graph, score, value, drawn)
         return out, dispatch.coefficients(self.backend, graph, score, drawn)
@@ -147,9 +149,10 @@ class ConvolvedAttention(Module):
         query: Tensor | None,
         edges: EdgeFeatures | None = None,
         dropout: float = 0.0,
+        query_sources: Tensor | None = None,
     ) -> Coefficients:
         """γ itself."""
-        score = self._pair_score(ScoreInputs(graph, key, query, edges))
+        score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
         return dispatch.coefficients(self.backend, graph, score, _draw_dropout(dropout))
 
     def _pair_score(self, inputs: ScoreInputs) -> PairScore:
