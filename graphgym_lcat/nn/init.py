@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn.dense.linear import Linear
@@ -31,22 +32,23 @@ def init_attention_vector(vector: Tensor, init: str) -> None:
         init_weight(vector[0], init)
 
 
-class _OneThreadProduct(torch.autograd.Function):
-    """``x @ weightᵀ`` in one thread, forward and backward."""
+class _OneThreadLinear(torch.autograd.Function):
+    """``x @ weightᵀ + bias`` in one thread, forward and backward."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
         with limited_threads(1):
-            return x @ weight.t()
+            return F.linear(x, weight, bias)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         with limited_threads(1):
             return (
                 grad @ weight if ctx.needs_input_grad[0] else None,
                 grad.t() @ x if ctx.needs_input_grad[1] else None,
+                grad.sum(0) if ctx.needs_input_grad[2] else None,
             )
 
 
@@ -66,7 +68,7 @@ class Projection(Linear):
     def forward(self, x: Tensor) -> Tensor:
         # A small product beside others that run in one thread must not wake a second one.
         if not torch.compiler.is_compiling() and torch.get_num_threads() > 1 and self._is_small(x):
-            return _OneThreadProduct.apply(x, self.weight)
+            return _OneThreadLinear.apply(x, self.weight, self.bias)
         return super().forward(x)
 
     def _is_small(self, x: Tensor) -> bool:
