@@ -36,7 +36,7 @@ def keep_mask(seed: Tensor | int, edge: Tensor, heads: int, probability: float) 
     edge_key = _mix(low ^ _mix((high + _STEP) & _WORD))
     head_key = _mix(high ^ _mix((edge_key + _STEP) & _WORD))
     head = _mix((head_key + torch.arange(heads, device=edge.device) * _STEP) & _WORD)
-    return _finish(_mix(edge ^ edge_key).unsqueeze(-1) ^ head) >= _threshold(probability)
+    return _finish(_mix(edge ^ edge_key).unsqueeze(-1) ^ head) >= keep_threshold(probability)
 
 
 def dropout_factors(seed: Tensor | int, edge: Tensor, heads: int, probability: float, dtype: torch.dtype) -> Tensor:
@@ -45,7 +45,8 @@ def dropout_factors(seed: Tensor | int, edge: Tensor, heads: int, probability: f
     return keep_mask(seed, edge, heads, probability).to(dtype) * factor
 
 
-def _threshold(probability: float) -> int:
+def keep_threshold(probability: float) -> int:
+    """The smallest 32-bit word that keeps a coefficient."""
     return min(math.floor(probability * 2**32 + 0.5), _WORD)
 
 
