@@ -14,15 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lcat_analysis.metrics import Measure
-from lcat_analysis.paired import PairedTest, paired_test
-from lcat_analysis.repetitions import Repetitions
-from lcat_analysis.select import Condition, Selection
+from lcat_analysis.pairing import Pairing
+from lcat_analysis.select import Selection
 from lcat_core.errors import ResultsError, did_you_mean, unknown_name
 from lcat_core.models import default_baselines, display_name
 
@@ -98,6 +97,8 @@ def compare(
     margin: float | None = None,
     family: str = "all",
     unit: str = "run",
+    overlap: float | None = None,
+    common_seeds: bool = False,
     strict: bool = True,
 ) -> Comparisons:
     """Test each model against its baseline.
@@ -108,7 +109,9 @@ def compare(
         margin: Smaller differences count as equivalent; by default 0.5 points, and none for metrics without a unit, such as a loss.
         family: The tests that Holm's correction covers: ``all``, or those of one ``dataset`` or one ``model``.
         unit: What is paired: each ``run``, or the mean of each ``split`` over its seeds. Pairs that share a split are not
-            independent evidence about other splits.
+            independent evidence about other splits, and neither are splits that share nodes; the latter is corrected for.
+        overlap: Test nodes / training nodes of a split, for that correction; by default what the runs recorded.
+        common_seeds: Pair the seeds that both models have; otherwise a pair with a lost seed is refused.
         strict: Raise if a model or baseline has no run; otherwise its pairs are refused one by one.
     """
     if not 0 < alpha < 1:
@@ -117,13 +120,15 @@ def compare(
         margin = MARGIN if selection.measure.unit else None
     elif not margin > 0:
         raise ResultsError(f"the margin must be positive, got {margin}")
+    if overlap is not None and not 0 <= overlap < math.inf:
+        raise ResultsError(f"the overlap, test nodes / training nodes, must be at least 0, got {overlap}")
     for name, value, known in (("family", family, FAMILIES), ("unit", unit, UNITS)):
         if value not in known:
             raise ResultsError(unknown_name(name, value, known))
     pairs = dict(baselines) if baselines else default_baselines(selection.models)
     if strict:
         _check_baselines(pairs, selection.models)
-    tests = _Pairing(selection, unit, alpha, margin)
+    tests = Pairing(selection, unit, alpha, margin, overlap, common_seeds)
     declared = [model for model in selection.models if model in pairs]
     conditions = selection.conditions()
     rows = [
@@ -140,7 +145,7 @@ def compare(
 
 
 NUMBERS = (
-    "n", "model_mean", "baseline_mean", "difference", "ci_low", "ci_high", "sd", "t", "p", "p_wilcoxon",
+    "n", "model_mean", "baseline_mean", "difference", "ci_low", "ci_high", "sd", "error", "t", "p", "p_wilcoxon",
     "effect_size", "detectable", "p_equivalent", "constant",
 )  # fmt: skip
 
@@ -156,102 +161,6 @@ def _check_baselines(pairs: Mapping[str, str], models: Sequence[str]) -> None:
                 raise ResultsError(
                     f"the {role}, {name!r}, has no finished run; there are {', '.join(models)}{did_you_mean(name, models)}"
                 )
-
-
-@dataclass(frozen=True)
-class _Pairing:
-    """How runs are paired and tested."""
-
-    selection: Selection
-    unit: str
-    alpha: float
-    margin: float | None
-
-    def row(self, model: str, baseline: str, condition: Condition, runs: Repetitions) -> dict[str, Any]:
-        """Test one pair under one condition; ``runs`` are those of the model."""
-        row = {"model": model, "baseline": baseline, "dataset": condition[0], **self.selection.settings(condition)}
-        try:
-            if np.isnan(runs.values).all() and not runs.diverged.any():
-                raise ResultsError(
-                    f"{display_name(model)} did not record {self.selection.measure_of(condition[0]).name}"
-                )
-            other, remark = self._baseline_runs(baseline, condition)
-            row |= {"model_mean": _mean(runs), "baseline_mean": _mean(other)}
-            if not runs.can_be_paired(other):
-                _refuse_pairing(model, runs.series(), baseline, other.series())
-            if len(runs.values) < 2:
-                raise ResultsError(f"only {_name_seeds(runs.series().index)}: a paired test needs at least 2 seeds")
-            values, other_values = runs.values, other.values
-            if self.unit == "split":
-                values, other_values = runs.split_means(), other.split_means()
-                if len(values) < 2:
-                    raise ResultsError("only one split: a paired test of splits needs at least 2")
-            test = paired_test(values, other_values, alpha=self.alpha, margin=self.margin)
-            return row | vars(test) | {"verdict": "", "note": _describe(test) or remark}
-        except ResultsError as error:
-            return row | {"n": 0, "verdict": "refused", "note": str(error)}
-
-    def _baseline_runs(self, baseline: str, condition: Condition) -> tuple[Repetitions, str]:
-        """Return the runs of the baseline under the same condition, and a remark if the condition differs.
-
-        It may differ in a hyperparameter of which the baseline has only one value (GCN has one head), unless the grid's
-        ``match`` forbids it.
-        """
-        selection = self.selection
-        strict = selection.varied.get(baseline, set()) | set(selection.match)
-        wanted = selection.settings(condition)
-        shared = {key: value for key, value in wanted.items() if key in strict}
-        candidates = [
-            found
-            for found in selection.variants_of(baseline, condition[0])
-            if all(found[key] == value for key, value in shared.items())
-        ]
-        if not candidates:
-            setting = ", ".join(f"{key} = {value}" for key, value in shared.items())
-            where = f"{condition[0]} with {setting}" if setting else condition[0]
-            raise ResultsError(f"{display_name(baseline)} has no finished run on {where}")
-        found = candidates[0]
-        other = [f"{key} = {found[key]}" for key, value in wanted.items() if found[key] != value]
-        remark = f"baseline with {', '.join(other)}" if other else ""
-        runs = selection.cell(baseline, (condition[0], *found.values()))
-        assert runs is not None  # variants_of lists only cells with runs
-        return runs, remark
-
-
-def _mean(runs: Repetitions) -> float:
-    finite = runs.values[np.isfinite(runs.values)]
-    return float(finite.mean()) if finite.size else math.nan
-
-
-def _refuse_pairing(model: str, values: pd.Series, baseline: str, other: pd.Series) -> NoReturn:
-    """Say why runs cannot be paired: what each side lacks, NaN included, or what is there twice."""
-    finite, other_finite = values[np.isfinite(values)], other[np.isfinite(other)]
-    lacks = []
-    for name, mine, theirs in ((model, finite, other_finite), (baseline, other_finite, finite)):
-        missing = theirs.index.difference(mine.index)
-        if len(missing):
-            lacks.append(f"{display_name(name)} lacks {_name_seeds(missing)}")
-    if lacks:
-        raise ResultsError("; ".join(lacks))
-    diverged = values.index[~np.isfinite(values)]
-    if len(diverged):
-        raise ResultsError(f"both models diverged on {_name_seeds(diverged)}")
-    raise ResultsError("several runs share a seed, so they cannot be paired")
-
-
-def _name_seeds(index: pd.Index) -> str:
-    texts = []
-    for split, seeds in index.to_frame(index=False).groupby("split_seed")["seed"]:
-        listed = ", ".join(str(seed) for seed in seeds)
-        plural = "s" if len(seeds) > 1 else ""
-        texts.append(f"seed{plural} {listed}" + (f" of split {split!s}" if split else ""))
-    return " and ".join(texts)
-
-
-def _describe(test: PairedTest) -> str:
-    if test.constant and test.difference:
-        return "every difference is the same: p is the exact signed-rank p"
-    return "the runs are identical" if test.constant else ""
 
 
 def _adjust(table: pd.DataFrame, family: str) -> pd.DataFrame:

@@ -62,9 +62,14 @@ def footer(comparisons: Comparisons) -> list[str]:
             f"else equivalent if two one-sided tests show that the difference is within {f'±{margin:g} {unit}'.rstrip()} "
             f"(p < {alpha:g}, so the {100 * (1 - 2 * alpha):g} % interval is inside; not adjusted); "
         )
+    test = "two-sided paired t-test"
+    if comparisons.unit == "split":
+        test = (
+            "two-sided corrected resampled t-test (Nadeau and Bengio), which allows for the nodes that splits share; "
+            "the signed-rank test has no such correction"
+        )
     return [
-        f"Differences: model − baseline over n pairs of {pairs}{in_unit}. t, p: two-sided paired t-test. "
-        "d_z: mean difference / its sd.",
+        f"Differences: model − baseline over n pairs of {pairs}{in_unit}. t, p: {test}. d_z: mean difference / its sd.",
         f"Holm p: adjusted over {comparisons.family_text()}. Detectable: the smallest true difference that n pairs with this "
         f"spread detect with {100 * POWER:g} % power at p < {alpha:g}, before Holm's adjustment.",
         f"Verdict: better or worse if Holm's p < {alpha:g}; {equivalent}else suggestive if only the unadjusted p < {alpha:g}; "

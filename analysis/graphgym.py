@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,22 +19,26 @@ import pandas as pd
 
 from lcat_analysis.history import read_stats
 from lcat_analysis.metrics import first_metric, is_metric
-from lcat_analysis.run_config import experiment_settings, read_config
+from lcat_analysis.run_config import experiment_settings, read_config, split_text
 from lcat_core.errors import ResultsError
 from lcat_core.metrics import metric as metric_row
 from lcat_core.run_folder import CONFIG, SPLITS, STATS
 from lcat_core.settings import Settings
+from lcat_core.stock_graphgym import stock_split
 
+#: Tells runs of stock GraphGym from ours, so that they are not averaged: they score the test set after the last epoch.
+TRAINED_BY = "trained by"
 _read_config = lru_cache(maxsize=4096)(read_config)  # the seeds of a run share it
 
 
-def find_graphgym_runs(root: Path) -> list[Path]:
-    """Find seed folders (``<run>/<seed>``) at any depth below ``root``.
+def find_graphgym_runs(root: Path, skipped: Collection[Path] = ()) -> list[Path]:
+    """Find seed folders (``<run>/<seed>``) at any depth below ``root``, but not in ``skipped`` folders.
 
     GraphGym names them by a number; ``<run>/agg`` beside them contains means over seeds and is not a run.
     """
     found = []
     for folder, subfolders, _ in os.walk(root):
+        subfolders[:] = [name for name in subfolders if Path(folder, name) not in skipped]
         if "val" in subfolders and os.path.exists(os.path.join(folder, "val", STATS)):
             found += [Path(folder)] if os.path.basename(folder).isdigit() else []
             subfolders.clear()
@@ -83,7 +88,8 @@ def _read_seed(run_dir: Path, config: Settings) -> dict[str, Any] | None:
         "seconds": math.nan,
         "path": str(run_dir),
         "metrics": metrics,
-        "params": experiment_settings(config),
+        "split": split_text(config | stock_split(config)),
+        "params": experiment_settings(config | stock_split(config)) | {TRAINED_BY: "stock GraphGym"},
     }
 
 

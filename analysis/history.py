@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from lcat_core.errors import ResultsError
-from lcat_core.files import parse_json
+from lcat_core.files import MAX_LINES_BYTES, parse_json, read_bytes
 from lcat_core.run_folder import LAMBDAS, STATS
 
 LAMBDA_COLUMNS = ["epoch", "layer", "head", "lambda1", "lambda2"]
@@ -25,24 +26,25 @@ def read_stats(path: Path) -> pd.DataFrame:
 
     Stock GraphGym writes a check of the untrained network as another epoch 0, and repeats epochs when it resumes.
     """
-    table = pd.DataFrame(_read_json_lines(path) if path.exists() else [])
+    table = pd.DataFrame(_read_json_lines(path))
     return table.drop_duplicates("epoch", keep="last", ignore_index=True) if "epoch" in table else table
 
 
 def read_lambdas(run_path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read ``lambdas.csv`` of one run: epoch, layer, head, lambda1, lambda2; empty if the run has none."""
     path = Path(run_path) / LAMBDAS
-    if not path.exists():
+    content = _read_if_present(path)
+    if content is None:
         return pd.DataFrame()
     try:
-        return pd.read_csv(path)[LAMBDA_COLUMNS]
+        return pd.read_csv(io.BytesIO(content))[LAMBDA_COLUMNS]
     except (ValueError, KeyError) as error:  # the parsing errors of pandas are ValueErrors
         raise ResultsError(f"{path} is not a table of λ: {error}") from error
 
 
 def _read_json_lines(path: Path) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    for number, line in enumerate(io.BytesIO(_read_if_present(path) or b""), start=1):
         if not line.strip():
             continue
         try:
@@ -54,3 +56,12 @@ def _read_json_lines(path: Path) -> list[dict[str, Any]]:
             raise ResultsError(f"{path}, line {number}: expected a JSON object, got {text!r}")
         rows.append(row)
     return rows
+
+
+def _read_if_present(path: Path) -> bytes | None:
+    try:
+        return read_bytes(path, MAX_LINES_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error

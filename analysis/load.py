@@ -19,6 +19,7 @@ import pandas as pd
 
 from lcat_analysis.experiments import distinguishing_settings, groupable
 from lcat_analysis.run_row import read_run_row
+from lcat_analysis.scores_file import DECLARED, is_scores_file, read_scores
 from lcat_analysis.sweep_folder import Sweep, find_sweeps, merge_grids
 from lcat_core.archive import is_archive, read_archive, unpack_archive
 from lcat_core.datasets import SIZES
@@ -34,8 +35,9 @@ from lcat_core.run_folder import (
 )
 
 FIXED_COLUMNS = (
-    "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed",
+    "sweep", "run_id", "model", "dataset", "nodes", "edges", "avg_degree", "seed", "split_seed", "split",
     "best_epoch", "test_epoch", "epoch_by", "seconds", "lambdas", "extra", "diverged", "path",
+    "test_per_train",
 )  # fmt: skip
 PROBLEM_COLUMNS = ("sweep", "run_id", "state", "exclusion", "detail", "path")
 
@@ -113,13 +115,27 @@ class Results:
 
 
 def load(*paths: str | os.PathLike[str]) -> Results:
-    """Read every sweep at or below ``paths``, archives of `lcat export`, and result trees of stock GraphGym and GraphGPS.
+    """Read every sweep at or below ``paths``, archives of `lcat export`, result trees of stock GraphGym and GraphGPS, and tables of
+    scores (CSV).
 
     Raises:
         ResultsError: A path does not exist or contains no run, or two folders contain the same run.
     """
+    return load_sweeps(sweeps_below(*paths))
+
+
+def sweeps_below(*paths: str | os.PathLike[str]) -> list[Sweep]:
+    """Find what `load` reads.
+
+    Raises:
+        ResultsError: A path does not exist or contains no run.
+    """
     sweeps: list[Sweep] = []
     for path in map(Path, paths):
+        if is_scores_file(path) and path.is_file():
+            rows, notes = read_scores(path)
+            sweeps.append(Sweep(path.stem, path, [], grid={"metrics": DECLARED}, warnings=notes, rows=rows))
+            continue
         if is_archive(path) and path.is_file():
             path = _unpacked(path)
         if not path.is_dir():
@@ -132,11 +148,20 @@ def load(*paths: str | os.PathLike[str]) -> Results:
                 "or GraphGym's <run>/<seed>/<split>/stats.json"
             )
         sweeps += below
+    return sweeps
+
+
+def load_sweeps(sweeps: list[Sweep]) -> Results:
+    """Read these sweeps together.
+
+    Raises:
+        ResultsError: Two folders contain the same run.
+    """
     rows: list[dict[str, Any]] = []
     problems: list[dict[str, str]] = []
     for sweep in sweeps:
         sweep_rows, sweep_problems = _read_sweep(sweep)
-        rows += sweep_rows
+        rows += [*sweep.rows, *sweep_rows]
         problems += sweep_problems
     return _assemble(sweeps, rows, problems)
 

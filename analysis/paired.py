@@ -31,6 +31,7 @@ class PairedTest:
         n: Number of pairs.
         difference: Mean of the differences.
         sd: Their standard deviation (ddof 1).
+        error: Standard error of the mean difference: sd √(1/n + overlap).
         t, p: Two-sided paired t-test; but see ``constant``.
         ci_low, ci_high: Confidence interval of the mean difference, at level 1 − α.
         p_wilcoxon: Wilcoxon signed-rank test, exact for few pairs; 1 if every difference is zero.
@@ -46,6 +47,7 @@ class PairedTest:
     n: int
     difference: float
     sd: float
+    error: float
     t: float
     p: float
     ci_low: float
@@ -58,9 +60,19 @@ class PairedTest:
 
 
 def paired_test(
-    model: npt.ArrayLike, baseline: npt.ArrayLike, *, alpha: float = 0.05, margin: float | None = 0.5
+    model: npt.ArrayLike,
+    baseline: npt.ArrayLike,
+    *,
+    alpha: float = 0.05,
+    margin: float | None = 0.5,
+    overlap: float = 0.0,
 ) -> PairedTest:
-    """Compare two models run by run; ``model[i]`` and ``baseline[i]`` share their seed.
+    """Compare two models pair by pair; ``model[i]`` and ``baseline[i]`` share their seed, or their split.
+
+    Args:
+        overlap: Test nodes / training nodes, if the pairs are random splits of one dataset. Such splits share nodes, so their
+            differences are correlated, and 1/n underestimates the variance of the mean: the corrected resampled t-test of
+            Nadeau and Bengio (2003) uses 1/n + overlap. The signed-rank test has no such correction; its p is NaN.
 
     Raises:
         ResultsError: The lengths differ, there are fewer than two pairs, or a value is not finite.
@@ -76,25 +88,26 @@ def paired_test(
     differences = np.where(np.abs(differences) < NEGLIGIBLE, 0.0, differences)
     n = differences.size
     mean = float(differences.mean())
-    p_wilcoxon = _signed_rank_p(differences)
+    p_wilcoxon = signed_rank_p(differences)
     if np.ptp(differences) == 0:
-        return _constant(n, mean, p_wilcoxon, _equivalence_p(differences, margin))
+        return _constant(n, mean, p_wilcoxon, _equivalence_p(differences, 0.0, margin))
     sd = float(differences.std(ddof=1))
-    error = sd / math.sqrt(n)
+    error = sd * math.sqrt(1 / n + overlap)
     t = mean / error
     half = float(special.stdtrit(n - 1, 1 - alpha / 2)) * error
     return PairedTest(
         n=n,
         difference=mean,
         sd=sd,
+        error=error,
         t=t,
         p=float(2 * special.stdtr(n - 1, -abs(t))),
         ci_low=mean - half,
         ci_high=mean + half,
-        p_wilcoxon=p_wilcoxon,
+        p_wilcoxon=math.nan if overlap else p_wilcoxon,
         effect_size=mean / sd,
-        detectable=detectable_effect(n, alpha) * sd,
-        p_equivalent=_equivalence_p(differences, margin),
+        detectable=detectable_effect(n, alpha) * error * math.sqrt(n),
+        p_equivalent=_equivalence_p(differences, error, margin),
         constant=False,
     )
 
@@ -118,19 +131,17 @@ def merge_equal_magnitudes(differences: np.ndarray, tolerance: float) -> np.ndar
     return np.copysign(merged, differences)
 
 
-def _equivalence_p(differences: np.ndarray, margin: float | None) -> float:
+def _equivalence_p(differences: np.ndarray, error: float, margin: float | None) -> float:
     if margin is None:
         return math.nan
-    if np.ptp(differences) == 0:
+    if error == 0:
         # One-sided exact signed-rank tests against ±margin: all differences are on the same side of both.
         return 0.5**differences.size if abs(differences[0]) < margin else 1.0
-    n = differences.size
-    error = differences.std(ddof=1) / math.sqrt(n)
     # The larger p of the two one-sided tests is that of the nearer end.
-    return float(special.stdtr(n - 1, -(margin - abs(differences.mean())) / error))
+    return float(special.stdtr(differences.size - 1, -(margin - abs(differences.mean())) / error))
 
 
-def _signed_rank_p(differences: np.ndarray) -> float:
+def signed_rank_p(differences: np.ndarray) -> float:
     """Return Wilcoxon's p without zeros: exact for up to 50 differences, or 13 if some are tied, as in scipy."""
     nonzero = differences[differences != 0]
     if nonzero.size == 0:
@@ -156,6 +167,7 @@ def _constant(n: int, difference: float, p_wilcoxon: float, p_equivalent: float)
         n=n,
         difference=difference,
         sd=0.0,
+        error=0.0,
         t=infinite,
         p=p_wilcoxon,
         ci_low=difference,

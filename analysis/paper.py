@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lcat_analysis import figures
 from lcat_analysis.cells import Cell, Row, Table, key_name, mean_sd_cell, number_cell, show, signed, signed_cell
 from lcat_analysis.metrics import Measure
 from lcat_analysis.noise import noise_keys
+from lcat_analysis.paper_settings import departures
 from lcat_analysis.published import published_cells, published_degrees, published_results
 from lcat_analysis.run_config import configured_value
 from lcat_analysis.select import NOT_SET, Condition, Selection
@@ -36,6 +38,7 @@ TABLE_ORDER = ("real", "pna", "gcnii", "ogb-heads", "ablation", "init", "ogb")
 def beside_paper(selection: Selection) -> pd.DataFrame:
     """Return one row per cell: ours, published, and the difference in points and in published standard deviations.
 
+    ``departures`` names settings that are not the paper's: with them, the difference says little about the model.
     ``sd_seeds`` is the mean spread over seeds within a split, ``sd_splits`` the spread of the means of the splits (missing with
     one split). The paper's split is not published, so differences up to ``sd_splits`` mean nothing.
     """
@@ -62,9 +65,16 @@ def beside_paper(selection: Selection) -> pd.DataFrame:
                 | {
                     "difference": difference,
                     "in_sds": difference / found["std"] if found["std"] else math.nan,
+                    "departures": _departures(selection, model, condition),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _departures(selection: Selection, model: str, condition: Condition) -> str:
+    """Name the settings of a cell that are not the paper's; its runs share them."""
+    run_dir = Path(selection.runs_of(model, condition)["path"].iloc[0])
+    return "; ".join(f"{key} {text}" for key, text in departures(run_dir, str(condition[0])).items())
 
 
 def _is_noisy(selection: Selection, condition: Condition) -> bool:
@@ -178,12 +188,36 @@ def paper_table(beside: pd.DataFrame, variants: list[str]) -> Table:
         "Over seeds: mean sd (ddof 1) within a split. Over splits: sd of the means of the splits. The paper uses "
         "sample deviations in some tables and population deviations in others.",
     ]
+    notes += departure_notes(beside)
     return Table("Ours beside the paper", ["Model"], columns, rows, notes, beside, left=("Dataset", *names))
 
 
+def departure_notes(beside: pd.DataFrame) -> list[str]:
+    """Say which cells do not have the paper's settings."""
+    notes = []
+    for text, cells in beside[beside["departures"] != ""].groupby("departures", sort=False):
+        which = "All cells" if len(cells) == len(beside) else f"{len(cells)} of {len(beside)} cells"
+        notes.append(
+            f"{which} have other settings than the paper's ({text}), so their difference is not a reproduction."
+        )
+    return notes
+
+
+def comparable(beside: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells that have the paper's settings."""
+    return beside[beside["departures"] == ""] if len(beside) else beside
+
+
 def paper_figure(beside: pd.DataFrame, selection: Selection) -> Figure:
-    """Draw a heat map of the differences: colours in published standard deviations, numbers in points."""
+    """Draw a heat map of the differences: colours in published standard deviations, numbers in points.
+
+    Raises:
+        ResultsError: No cell has the paper's settings.
+    """
     _check_not_empty(beside)
+    if comparable(beside).empty:
+        raise ResultsError(" ".join(departure_notes(beside)))
+    beside = comparable(beside)
     keys = ["dataset", *selection.variants]
     labels = beside[keys].map(show).agg(" ".join, axis=1)
     columns = list(dict.fromkeys(labels))

@@ -33,6 +33,14 @@ class Repetitions:
             return False
         return bool(((np.diff(self.split_seed) != 0) | (np.diff(self.seed) != 0)).all())
 
+    def shared_with(self, other: Repetitions) -> Repetitions:
+        """Return the finite runs whose split and seed ``other`` has a finite run of as well."""
+        theirs = np.isfinite(other.values)
+        known = set(zip(other.split_seed[theirs], other.seed[theirs], strict=True))
+        keys = zip(self.split_seed, self.seed, strict=True)
+        kept = np.array([key in known for key in keys], dtype=bool) & np.isfinite(self.values)
+        return Repetitions(self.split_seed[kept], self.seed[kept], self.values[kept], self.diverged[kept])
+
     def split_means(self) -> np.ndarray:
         """Return the mean of each split over its seeds."""
         _, split = np.unique(self.split_seed, return_inverse=True)

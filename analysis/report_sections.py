@@ -184,9 +184,11 @@ def _paper_section(selection: Selection) -> Section | None:
     if beside.empty:
         return None
     table = paper.paper_table(beside, selection.variants)
-    caption = "Ours minus published. Colours: in published standard deviations. Numbers: in points."
-    figure = _figure(paper.paper_figure(beside, selection), "paper", caption)
     details = Block(table=to_html(table, notes=False), notes=table.notes, summary=f"All {len(beside)} cells")
+    if paper.comparable(beside).empty:
+        return Section("paper", "Beside the paper", blocks=[Block(notes=paper.departure_notes(beside)), details])
+    caption = "Ours minus published, where the settings are the paper's. Colours: in published sds. Numbers: in points."
+    figure = _figure(paper.paper_figure(beside, selection), "paper", caption)
     return Section("paper", "Beside the paper", blocks=[figure, details])
 
 

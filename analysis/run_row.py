@@ -8,10 +8,13 @@ from typing import Any
 
 from lcat_analysis.graphgym import read_graphgym_run
 from lcat_analysis.metrics import declared_fields
-from lcat_analysis.run_config import experiment_settings, read_config
+from lcat_analysis.run_config import experiment_settings, read_config, split_text
 from lcat_core.errors import ResultsError
 from lcat_core.metrics import recorded_metrics
 from lcat_core.run_folder import CONFIG, RESULT, SPLITS, RunResult, load_result
+
+#: What a run without these settings has: GraphGym's defaults.
+_DEFAULT_SPLIT = {"dataset.split_mode": "random", "dataset.split": [0.8, 0.1, 0.1]}
 
 
 def read_run_row(run_dir: Path) -> dict[str, Any] | None:
@@ -30,6 +33,7 @@ def read_run_row(run_dir: Path) -> dict[str, Any] | None:
         "avg_degree": math.nan if degree is None else float(degree),
         "seed": result.seed,
         "split_seed": result.split_seed,
+        "split": split_text({**_DEFAULT_SPLIT, **result.settings}) if result.settings else None,
         "best_epoch": result.best_epoch,
         "test_epoch": result.best_epoch,
         "epoch_by": _epoch_by(result),
@@ -37,6 +41,7 @@ def read_run_row(run_dir: Path) -> dict[str, Any] | None:
         "lambdas": result.lambdas,
         "extra": result.extra,
         "path": str(run_dir),
+        "test_per_train": _test_per_train(result),
         "recorded_metrics": declared_fields(recorded_metrics(result.document)),
         "metrics": {**result.metrics, **_exact_accuracies(result, run_dir / RESULT)},
         "params": dict(result.params) or _own_settings(run_dir),
@@ -74,6 +79,19 @@ def _exact_accuracies(result: RunResult, path: Path) -> dict[str, float]:
         if math.isfinite(recorded) and abs(correct / total - recorded) > 1e-6:
             raise ResultsError(f"{path}: `counts.{split}` is {correct} of {total}, but {split}.accuracy is {recorded}")
     return accuracies
+
+
+def _test_per_train(result: RunResult) -> float:
+    """Return test nodes / training nodes, from the counts or from the ratios of a random split; NaN if neither is recorded."""
+    counts = result.document.get("counts") or {}
+    ratios = result.settings.get("dataset.split")
+    if {"train", "test"} <= counts.keys():
+        train, test = counts["train"]["total"], counts["test"]["total"]
+    elif result.settings.get("dataset.split_mode", "random") == "random" and isinstance(ratios, list):
+        train, test = ratios[0], ratios[-1]
+    else:
+        return math.nan
+    return float(test / train) if train else math.nan
 
 
 def _own_settings(run_dir: Path) -> dict[str, Any]:

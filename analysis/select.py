@@ -74,6 +74,11 @@ class Selection:
         return {str(name): float(degree) for name, degree in self.runs.groupby("dataset")["avg_degree"].first().items()}
 
     @cached_property
+    def test_per_train(self) -> dict[str, float]:
+        """Test nodes / training nodes by dataset, the largest of its splits; NaN if not recorded."""
+        return {str(name): float(ratio) for name, ratio in self.runs.groupby("dataset")["test_per_train"].max().items()}
+
+    @cached_property
     def _cells(self) -> dict[tuple[Any, ...], Repetitions]:
         """The runs of each (model, dataset, *variant)."""
         runs = self.runs.iloc[np.lexsort((self.runs["seed"], self.runs["split_seed"]))]

@@ -10,7 +10,7 @@ from typing import Any
 
 from lcat_analysis.graphgym import find_graphgym_runs
 from lcat_core.errors import ResultsError
-from lcat_core.files import parse_json
+from lcat_core.files import parse_json, read_bytes
 from lcat_core.run_folder import RunRecord, damaged_lines_text, read_run_records
 from lcat_core.strict_yaml import read_generated_yaml
 
@@ -27,6 +27,7 @@ class Sweep:
         records: The runs that the grid asks for.
         superseded: Ids of runs that only an earlier version of the grid asked for.
         warnings: What is wrong with the files of the folder itself.
+        rows: Runs that were read already, from a table of scores.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Sweep:
     records: list[RunRecord] = field(default_factory=list)
     superseded: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def expected(self) -> int | None:
@@ -45,13 +47,21 @@ class Sweep:
 
 
 def find_sweeps(root: Path) -> Iterator[Sweep]:
-    """Find the sweeps at ``root`` and directly below it; if there are none, a result tree of stock GraphGym or GraphGPS."""
+    """Find the sweeps at ``root`` and directly below it, and runs of stock GraphGym or GraphGPS at any depth.
+
+    Stock runs in the folder of a sweep belong to it; all others are one sweep more.
+    """
     folders = [root, *sorted(path for path in root.iterdir() if path.is_dir())]
     with_runs = [folder for folder in folders if (folder / "runs").is_dir()]
-    for folder in with_runs:
-        yield _open_sweep(folder)
-    if not with_runs and (run_dirs := find_graphgym_runs(root)):
-        yield Sweep(name=root.resolve().name, path=root, run_dirs=run_dirs)
+    stock = find_graphgym_runs(root, skipped=[folder / "runs" for folder in with_runs])
+    for folder in sorted(with_runs, key=lambda path: path == root):  # the root takes what the others have left
+        sweep = _open_sweep(folder)
+        own = [run_dir for run_dir in stock if run_dir.is_relative_to(folder)]
+        stock = [run_dir for run_dir in stock if run_dir not in own]
+        sweep.run_dirs += own
+        yield sweep
+    if stock:
+        yield Sweep(name=root.resolve().name, path=root, run_dirs=stock)
 
 
 def _open_sweep(folder: Path) -> Sweep:
@@ -72,9 +82,11 @@ def _open_sweep(folder: Path) -> Sweep:
 def _read_mapping(path: Path) -> dict[str, Any]:
     """Read a YAML or JSON file; a missing file, or another kind of document, counts as empty."""
     try:
-        return _mapping(read_generated_yaml(path) if path.suffix == ".yaml" else parse_json(path.read_bytes()))
+        return _mapping(read_generated_yaml(path) if path.suffix == ".yaml" else parse_json(read_bytes(path)))
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ResultsError(f"{path} is not valid {path.suffix[1:].upper()}: {error}") from error
 

@@ -14,7 +14,7 @@ from lcat_analysis.compare import Comparisons
 from lcat_analysis.metrics import Measure
 from lcat_analysis.select import Condition, Selection
 from lcat_analysis.table_order import rule_before
-from lcat_core.models import display_name
+from lcat_core.models import display_name, usual_baseline
 
 #: Marks a cell with fewer runs than others of its column.
 FEWER_RUNS = "†"
@@ -191,6 +191,8 @@ def _average(selection: Selection, summaries: Summaries, model: str, conditions:
     if any((model, condition) not in summaries for condition in conditions):
         return None
     average = summarise(selection.runs.loc[selection.runs["model"] == model, "value"].to_numpy(float))
+    if len({condition[0] for condition in conditions}) > 1:
+        average.sd = None  # it would measure how much the datasets differ
     average.complete = all(summaries[model, condition].complete for condition in conditions)
     return average
 
@@ -224,13 +226,19 @@ def _footer(
     n = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     splits = selection.runs.groupby("dataset")["split_seed"].nunique().max()
     pooled = "one split, shared by all seeds" if splits == 1 else f"the seeds of up to {splits} splits together"
-    notes = [f"Mean ± sample standard deviation (ddof 1) over n = {n} runs; {pooled}."]
-    notes += _selection_notes(selection)
+    notes = [
+        "One run per cell, so no deviation."
+        if counts == [1]
+        else f"Mean ± sample standard deviation (ddof 1) over n = {n} runs; {pooled}."
+    ]
+    notes += [*_split_notes(selection), *_selection_notes(selection)]
     if comparisons is not None and len(comparisons.tested):
         adjusted = "unadjusted, as in the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
-        of_splits = " of the means of splits" if comparisons.unit == "split" else ""
+        test = "two-sided paired t-test"
+        if comparisons.unit == "split":
+            test = "two-sided corrected resampled t-test of the means of splits"
         notes.append(
-            f"Bold: better than its baseline, ▼: worse (two-sided paired t-test{of_splits}, α = {comparisons.alpha:g}, "
+            f"Bold: better than its baseline, ▼: worse ({test}, α = {comparisons.alpha:g}, "
             f"{adjusted}). Underlined: best mean."
         )
         notes += comparisons.pooling_notes()
@@ -239,8 +247,36 @@ def _footer(
     else:
         notes.append("Underlined: best mean. No model was tested against a baseline.")
     if average:
-        notes.append("Average: over all runs of the model, ± their standard deviation.")
+        mixed = len(selection.datasets) > 1
+        deviation = "; no deviation, which would mix datasets" if mixed else ", ± their standard deviation"
+        notes.append(f"Average: over all runs of the model{deviation}.")
+    notes += _untested_notes(selection, comparisons)
     return [*notes, *_fewer_runs(summaries), *_not_recorded(selection, summaries)]
+
+
+def _untested_notes(selection: Selection, comparisons: Comparisons | None) -> list[str]:
+    """Name the models whose usual baseline has no runs, which therefore are never marked."""
+    tested = comparisons.baselines if comparisons is not None else {}
+    lacking = {
+        display_name(name): display_name(baseline)
+        for name in selection.models
+        if name not in tested and (baseline := usual_baseline(name)) and baseline not in selection.models
+    }
+    pairs = ", ".join(f"{name} (baseline: {baseline})" for name, baseline in lacking.items())
+    return [f"Not tested, because the baseline has no runs here: {pairs}."] if lacking else []
+
+
+def _split_notes(selection: Selection) -> list[str]:
+    """Say how the nodes were split, as far as the runs record it."""
+    pairs = selection.runs[["split", "dataset"]].dropna().drop_duplicates()
+    datasets = {str(split): list(own) for split, own in pairs.groupby("split", sort=False)["dataset"]}
+    if len(datasets) == 1:
+        return [f"Split: {next(iter(datasets))}."]
+    return (
+        ["Split: " + "; ".join(f"{split} on {', '.join(own)}" for split, own in datasets.items()) + "."]
+        if datasets
+        else []
+    )
 
 
 def _selection_notes(selection: Selection) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lcat_core.errors import ResultsError
-from lcat_core.files import parse_json, read_bytes, write_atomically, write_text
+from lcat_core.files import make_folder, parse_json, read_bytes, write_atomically, write_text
 from lcat_core.run_folder import (
     LAMBDAS,
     RESULT,
@@ -152,11 +152,11 @@ def restore_run(run: ArchivedRun, run_dir: Path, durable: bool = True) -> None:
     Args:
         durable: Force every file to the disk, as a run does; not needed in a temporary folder.
     """
-    run_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(run_dir)
     allowed = {LAMBDAS, *(f"{split}/{STATS}" for split in SPLITS)}
     files = {name: text for name, text in run.curves.items() if name in allowed}
     for name, text in {**files, RESULT: _dump(run.result.document) + "\n"}.items():
-        (run_dir / name).parent.mkdir(exist_ok=True)
+        make_folder((run_dir / name).parent)
         if durable:
             write_text(run_dir / name, text)
         else:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lcat_core.errors import UserError
-from lcat_core.files import parse_json
+from lcat_core.files import open_or_create, parse_json
 from lcat_core.outcomes import Outcome
 from lcat_core.process import Process
 
@@ -45,7 +45,7 @@ class Claim:
             UserError: The file system has no locks.
         """
         path = run_dir / CLAIM
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        descriptor = open_or_create(path, os.O_RDWR)
         try:
             if not _lock(descriptor, fcntl.LOCK_EX, path):
                 os.close(descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -13,7 +14,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 #: No JSON document of a results folder is larger.
-MAX_JSON_BYTES = 256 * 2**20
+MAX_JSON_BYTES = 16 * 2**20
+#: No file with one document per line is larger: 100,000 runs need half of it.
+MAX_LINES_BYTES = 128 * 2**20
+_LINK_REFUSED = "is a symbolic link, and files of results are not written through links"
+_NOT_REGULAR = "not a regular file"
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -50,20 +55,46 @@ def write_json(path: Path, content: Any, indent: int | None = 2) -> None:
     write_text(path, json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def append_line(path: Path, line: str) -> None:
-    """Append one line in a single write, so that lines of several processes do not mix; a symbolic link is refused."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(path, flags, 0o666)
+def make_folder(path: Path) -> None:
+    """Create a folder, and those above it, unless it exists; a symbolic link in its place is refused."""
+    path.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, _LINK_REFUSED, str(path))
+
+
+def open_or_create(path: Path, flags: int) -> int:
+    """Return a descriptor of a regular file, which is created if it is missing; links and pipes are refused, never followed.
+
+    Everything that is not written atomically is opened here: in a folder that others can write to, a symbolic link could point to
+    any file of the user.
+    """
     try:
-        os.write(descriptor, line.encode("utf-8", errors="backslashreplace") + b"\n")
-    finally:
+        descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            error.strerror = _LINK_REFUSED
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
+        raise OSError(errno.EINVAL, _NOT_REGULAR, str(path))
+    return descriptor
+
+
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a file to append to it; see :func:`open_or_create`."""
+    return open(open_or_create(path, os.O_WRONLY | os.O_APPEND), "ab")
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append one line in a single write, so that lines of several processes do not mix; see :func:`open_or_create`."""
+    with open_to_append(path) as file:
+        os.write(file.fileno(), line.encode("utf-8", errors="backslashreplace") + b"\n")
 
 
 @contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Wait until no other process holds the lock on this file, and hold it; a symbolic link is refused."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    """Wait until no other process holds the lock on this file, and hold it; see :func:`open_or_create`."""
+    descriptor = open_or_create(path, os.O_RDWR)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -77,9 +108,9 @@ def read_bytes(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(None, "not a regular file", str(path))
+            raise OSError(errno.EINVAL, _NOT_REGULAR, str(path))
         if status.st_size > limit:
-            raise OSError(None, f"larger than {limit} bytes", str(path))
+            raise OSError(errno.EFBIG, f"larger than {limit} bytes", str(path))
         return file.read()
 
 

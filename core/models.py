@@ -180,10 +180,15 @@ def display_name(model: str) -> str:
     return MODELS[model].display_name if model in MODELS else model
 
 
+def usual_baseline(model: str) -> str | None:
+    """Return the model that the paper compares ``model`` with; None if it has none."""
+    return MODELS[model].baseline if model in MODELS else None
+
+
 def default_baselines(models: Iterable[str]) -> dict[str, str]:
     """Return the paper's pairs of a model and its baseline, among ``models``."""
     models = list(models)
-    pairs = {name: MODELS[name].baseline for name in models if name in MODELS}
+    pairs = {name: usual_baseline(name) for name in models}
     return {name: baseline for name, baseline in pairs.items() if baseline is not None and baseline in models}
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from typing import Any
 
 from lcat_core.claims import inspect_claim
 from lcat_core.errors import ResultsError
-from lcat_core.files import parse_json, read_bytes, read_json
+from lcat_core.files import MAX_LINES_BYTES, parse_json, read_bytes, read_json
 from lcat_core.outcomes import Outcome
 
 #: Version of the format of ``result.json`` and ``sweep.json``.
@@ -121,13 +122,17 @@ def why_unusable(run_dir: Path) -> str | None:
 
     Such a file is left as it is: another version may have written it, so the run must not be repeated over it.
     """
-    document = read_json(run_dir / RESULT)
-    if document is None:
-        return None
+    path = run_dir / RESULT
     try:
-        parse_result(document, str(run_dir / RESULT))
+        parse_result(parse_json(read_bytes(path)), str(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:  # a folder or a pipe in its place, or no permission to read it
+        return f"{path} cannot be read: {error.strerror}"
     except ResultsError as error:
         return str(error)
+    except ValueError:  # incomplete
+        return None
     return None
 
 
@@ -234,7 +239,14 @@ def _shown(value: Any) -> str:
 
 
 def unfinished_state(run_dir: Path) -> RunState:
-    """Return the state of a run that has no complete result."""
+    """Return the state of a run that has no complete result; one with files that cannot be read has failed."""
+    try:
+        return _unfinished_state(run_dir)
+    except OSError as error:
+        return RunState(State.FAILED, str(error))
+
+
+def _unfinished_state(run_dir: Path) -> RunState:
     claimed, claim = inspect_claim(run_dir)
     if claimed:
         return RunState(State.RUNNING, owner_text(claim))
@@ -311,18 +323,25 @@ class RunRecord:
 
 
 def read_run_records(path: Path) -> tuple[list[RunRecord], int]:
-    """Read ``runs.jsonl``; return the records and the number of damaged lines, which are skipped."""
+    """Read ``runs.jsonl``; return the records and the number of damaged lines, which are skipped.
+
+    Raises:
+        ResultsError: Something else than a file is in its place, or it is too large.
+    """
     try:
-        lines = read_bytes(path).splitlines()
+        data = read_bytes(path, MAX_LINES_BYTES)
     except FileNotFoundError:
         return [], 0
+    except OSError as error:
+        raise ResultsError(f"{path} cannot be read: {error.strerror}") from error
     records = []
-    for line in lines:
+    damaged = 0
+    for line in io.BytesIO(data):
         try:
             records.append(RunRecord.parse(parse_json(line)))
         except ValueError:
-            continue
-    return records, len(lines) - len(records)
+            damaged += 1
+    return records, damaged
 
 
 def damaged_lines_text(path: Path, damaged: int) -> str:

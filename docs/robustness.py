@@ -1,15 +1,13 @@
-"""Write docs/robustness.md and its figures: noise, initial weights and ablation on Cora and AmazonPhoto.
+"""docs/robustness.md: noise, initial weights and ablation on Cora and AmazonPhoto, from the archives in docs/results.
 
-lcat sweep noise_small && lcat sweep init_small && lcat sweep ablation_small
-python docs/robustness.py results
-
-The section of a sweep that is not in the results folder stays as it is.
+The section of a sweep without an archive stays as it is.
 """
 
-import sys
+from __future__ import annotations
+
 from pathlib import Path
 
-from page_sections import earlier_section
+from archives import RESULTS, find_archive
 
 from lcat_analysis.claims import Claim, claims_markdown
 from lcat_analysis.compare import compare
@@ -22,7 +20,7 @@ from lcat_analysis.robustness_claims import ablation_claims, initialisation_clai
 from lcat_analysis.select import select
 from lcat_analysis.tables import performance_table
 
-DOCS = Path(__file__).parent
+PAGE = Path(__file__).with_name("robustness.md")
 
 INTRODUCTION = """\
 # Robustness: noise, initial weights, which λ
@@ -33,7 +31,7 @@ and AmazonPhoto, with the network of `configs/real.yaml` (4 layers, 32 wide, 4 h
     lcat sweep noise_small
     lcat sweep init_small
     lcat sweep ablation_small
-    python docs/robustness.py results
+    python docs/make.py
 
 Below each experiment are the paper's claims about it. Each claim is expressed as a difference that is positive if the claim is
 true. The difference is computed for every seed: models with the same seed share the split, the noise and the seed of the weights.
@@ -76,44 +74,47 @@ The paper leaves some details open. Here they are:
 """
 
 
-def _section(title: str, grid: str, about: str, claims: list[Claim], folder: Path, docs: Path) -> str:
-    page, images = docs / "robustness.md", docs / "images"
-    parts = [f"## {title}", f"`lcat sweep {grid}`. {about}"]
-    if not (folder / grid).is_dir():
-        earlier = earlier_section(parts[0], page)
-        return earlier or "\n\n".join([*parts, claims_markdown(claims, None)]) + "\n"
-    results = load(folder / grid)
-    selection = select(results)
-    if grid == "noise_small":
-        save(noise_figure(selection), images / "robustness_noise.png", "noise", ("png",))
-        parts.append("![Accuracy against the level of noise](images/robustness_noise.png)")
-    else:
-        tests = compare(selection, results.grid["compare"], strict=False)
-        parts.append(render(performance_table(selection, tests), "markdown"))
-    if grid == "init_small":
-        save(distribution_figure(selection), images / "robustness_lambdas.png", "lambdas", ("png",))
-        parts.append("![Final values of λ1 and λ2](images/robustness_lambdas.png)")
-    parts.append(claims_markdown(claims, selection))
-    parts.append(f"Finished runs: {len(results.runs)}. Runs without a result: {len(results.problems)}.")
-    return "\n\n".join(parts) + "\n"
-
-
-def main(folder: Path, docs: Path = DOCS) -> None:
-    """Write the page."""
+def page(results: Path = RESULTS, images: Path | None = None, current: Path = PAGE) -> str:
+    """Return the page; with ``images``, also draw its figures into that folder. ``current`` is the page as it is now."""
     noise = (
         "Noise on the features (σ up to 1) or fake edges (up to half as many as true ones), drawn anew for every seed."
     )
     init = "Two initialisations, one head and eight. In the figure, a dot is one run and a bar is the mean."
     ablation = "Models that learn one λ, compared with models that learn none or both."
-    sections = [
-        _section("Noise", "noise_small", noise, noise_claims(), folder, docs),
-        _section("Initial weights", "init_small", init, initialisation_claims(), folder, docs),
-        _section("Which λ", "ablation_small", ablation, list(ablation_claims()), folder, docs),
-    ]
-    (docs / "robustness.md").write_text("\n".join([INTRODUCTION, *sections, OGB]), encoding="utf-8")
+    earlier = current.read_text(encoding="utf-8") if current.exists() else ""
+    sections = []
+    for title, grid, about, claims in (
+        ("Noise", "noise_small", noise, noise_claims()),
+        ("Initial weights", "init_small", init, initialisation_claims()),
+        ("Which λ", "ablation_small", ablation, list(ablation_claims())),
+    ):
+        lead = f"## {title}\n\n`lcat sweep {grid}`. {about}\n"
+        archive = find_archive(grid, results)
+        body = _body(grid, archive, claims, images) if archive else _earlier_body(lead, earlier)
+        sections.append(f"{lead}\n{body or claims_markdown(claims, None)}\n")
+    return "\n".join([INTRODUCTION, *sections, OGB])
 
 
-if __name__ == "__main__":
-    if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
-        sys.exit("expected the folder of the sweeps: python docs/robustness.py results")
-    main(Path(sys.argv[1]))
+def _body(grid: str, archive: Path, claims: list[Claim], images: Path | None) -> str:
+    results = load(archive)
+    selection = select(results)
+    parts = []
+    if grid == "noise_small":
+        if images is not None:
+            save(noise_figure(selection), images / "robustness_noise.png", "noise", ("png",))
+        parts.append("![Accuracy against the level of noise](images/robustness_noise.png)")
+    else:
+        tests = compare(selection, results.grid["compare"], strict=False)
+        parts.append(render(performance_table(selection, tests), "markdown"))
+    if grid == "init_small":
+        if images is not None:
+            save(distribution_figure(selection), images / "robustness_lambdas.png", "lambdas", ("png",))
+        parts.append("![Final values of λ1 and λ2](images/robustness_lambdas.png)")
+    parts.append(claims_markdown(claims, selection))
+    parts.append(f"Finished runs: {len(results.runs)}. Runs without a result: {len(results.problems)}.")
+    return "\n\n".join(parts)
+
+
+def _earlier_body(lead: str, text: str) -> str:
+    """Return what stands below ``lead`` in the page as it is now."""
+    return text.partition(lead)[2].partition("\n## ")[0].strip("\n")

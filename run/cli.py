@@ -22,6 +22,7 @@ COMMANDS = (
     "cancel",
     "table",
     "compare",
+    "rank",
     "trend",
     "plot",
     "report",

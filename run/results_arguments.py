@@ -28,9 +28,15 @@ def add_results(parser: argparse.ArgumentParser, *, optional: bool = False) -> N
         "results",
         metavar="RESULTS",
         nargs="?" if optional else None,
-        help="a directory with results, an archive of `lcat export`, or the name of a sweep in the results directory",
+        help="a directory with results, an archive of `lcat export`, the name of a sweep in the results directory, or a CSV "
+        "file with the columns dataset, model, seed and value",
     )
     add_results_option(parser)
+    parser.add_argument(
+        "--join",
+        action="store_true",
+        help="read all sweeps in RESULTS as one; runs with other settings get rows of their own",
+    )
     parser.add_argument("--metric", help="the test metric (default: the one that the grid selects by)")
     parser.add_argument(
         "--better",
@@ -63,13 +69,30 @@ def add_tested_table(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tests(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default: 0.05)")
+    """Add how pairs are tested, and when they count as equivalent."""
+    add_pairs(parser)
     add_margin(parser)
+
+
+def add_pairs(parser: argparse.ArgumentParser) -> None:
+    """Add what is compared with what, and how runs are paired."""
+    parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default: 0.05)")
     parser.add_argument(
         "--unit",
         choices=("run", "split"),
         default="run",
-        help="what is paired: runs (default), or the means of splits over their seeds",
+        help="what is paired: runs (default), or the means of splits over their seeds, corrected for nodes that splits share",
+    )
+    parser.add_argument(
+        "--overlap",
+        type=float,
+        metavar="RATIO",
+        help="test nodes / training nodes, for --unit split (default: as recorded)",
+    )
+    parser.add_argument(
+        "--common-seeds",
+        action="store_true",
+        help="where a run was lost, pair the seeds that both models have (default: refuse the pair)",
     )
     parser.add_argument(
         "--baseline",
@@ -88,22 +111,53 @@ def add_margin(parser: argparse.ArgumentParser) -> None:
 
 
 def results_folder(args: argparse.Namespace) -> Path:
-    """Return the folder or archive that RESULTS names."""
-    return find_results(args.results, args.results_dir, holds_results)
+    """Return the folder, archive or table of scores that RESULTS names."""
+    from lcat_analysis.scores_file import is_scores_file
+
+    def is_readable(path: Path) -> bool:
+        return holds_results(path) or (is_scores_file(path) and path.is_file())
+
+    return find_results(args.results, args.results_dir, is_readable)
+
+
+def load_results(args: argparse.Namespace) -> Results:
+    """Read the sweep that RESULTS names; several of them only with ``--join``.
+
+    Raises:
+        UserError: RESULTS holds several sweeps.
+    """
+    from lcat_analysis.load import load_sweeps, sweeps_below
+
+    sweeps = sweeps_below(results_folder(args))
+    if len(sweeps) > 1 and not args.join:
+        names = ", ".join(sweep.name for sweep in sweeps)
+        raise UserError(
+            f"{args.results} holds {len(sweeps)} sweeps: {names}; name one, or read them as one with --join"
+        )
+    return load_sweeps(sweeps)
 
 
 def load_and_select(args: argparse.Namespace) -> tuple[Results, Selection]:
-    from lcat_analysis.load import load
+    results = load_results(args)
+    return results, select_runs(args, results)
+
+
+def select_runs(args: argparse.Namespace, results: Results) -> Selection:
+    """Choose the runs, and say on standard error what is wrong with the others."""
     from lcat_analysis.select import select
 
-    results = load(results_folder(args))
     selection = select(results, args.metric, args.over, **metric_options(args))
     for warning in results.warnings:
         print(warning, file=sys.stderr)
     if len(results.problems):
-        counts = ", ".join(f"{n} {state}" for state, n in results.counts().items())
-        print(f"not all runs have a usable result: {counts} (`lcat report` names them)", file=sys.stderr)
-    return results, selection
+        counts = results.counts()
+        sound = counts.pop("done")
+        others = ", ".join(f"{n} {state}" for state, n in counts.items())
+        print(
+            f"{sound} of {sound + sum(counts.values())} runs are sound; {others} (`lcat report` names them)",
+            file=sys.stderr,
+        )
+    return selection
 
 
 def metric_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -112,22 +166,17 @@ def metric_options(args: argparse.Namespace) -> dict[str, Any]:
     return {"higher_is_better": higher_is_better, "scale": args.scale}
 
 
-def compare_models(
-    args: argparse.Namespace, results: Results, selection: Selection, *, family: str = "all"
-) -> Comparisons:
-    """Test every model against its baseline, from ``--baseline`` or the grid."""
+def compare_models(args: argparse.Namespace, results: Results, selection: Selection, **options: Any) -> Comparisons:
+    """Test every model against its baseline, from ``--baseline`` or the grid; ``options`` as for `compare`."""
     from lcat_analysis.compare import compare
 
     pairs = parse_baselines(args.baseline) or results.grid["compare"]
-    return compare(
-        selection,
-        pairs,
-        alpha=args.alpha,
-        margin=args.margin,
-        strict=bool(args.baseline),
-        family=family,
-        unit=args.unit,
-    )
+    return compare(selection, pairs, **{"strict": bool(args.baseline), **pairing_options(args), **options})
+
+
+def pairing_options(args: argparse.Namespace) -> dict[str, Any]:
+    """How runs are paired and tested, as `compare` takes it."""
+    return {name: getattr(args, name, None) for name in ("alpha", "margin", "unit", "overlap", "common_seeds")}
 
 
 def parse_baselines(texts: list[str] | None) -> dict[str, str]:
@@ -143,12 +192,18 @@ def parse_baselines(texts: list[str] | None) -> dict[str, str]:
 
 def emit_table(table: Table, args: argparse.Namespace, name: str) -> None:
     """Print the table, or write it where ``-o`` says."""
+    emit_tables([table], args, name)
+
+
+def emit_tables(tables: list[Table], args: argparse.Namespace, name: str) -> None:
+    """Print tables one below the other, or write them into one file where ``-o`` says."""
     from lcat_analysis.render import SUFFIXES, render, to_terminal
 
     if args.output is None:
         style = args.format or "terminal"
-        is_plain = style == "terminal"
-        print(to_terminal(table, colour=sys.stdout.isatty()) if is_plain else render(table, style), end="")
+        colour = sys.stdout.isatty()
+        texts = [to_terminal(t, colour=colour) if style == "terminal" else render(t, style) for t in tables]
+        print("\n".join(texts), end="")
         return
     suffixes = {style: suffix for suffix, style in SUFFIXES.items()}
     if args.output.suffix and not args.output.is_dir():
@@ -162,7 +217,7 @@ def emit_table(table: Table, args: argparse.Namespace, name: str) -> None:
         style = args.format or "markdown"
         target = args.output / f"{name}{suffixes[style]}"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(render(table, style), encoding="utf-8")
+    target.write_text("\n".join(render(table, style) for table in tables), encoding="utf-8")
     print(f"wrote {target}")
 
 

@@ -13,4 +13,5 @@ if [ $# -eq 0 ]; then
     bash run/check_types.sh
 fi
 echo "== pytest"
-exec "$PYTHON" -m pytest "$@"
+# One process per core; a -n among the arguments takes precedence.
+exec "$PYTHON" -m pytest -n logical --dist loadfile "$@"

@@ -14,7 +14,7 @@ from graphgym_lcat.gym.build import Parts
 from graphgym_lcat.gym.history import History
 from graphgym_lcat.gym.registration import register_once
 from graphgym_lcat.gym.training import Training
-from lcat_core.files import write_json
+from lcat_core.files import make_folder, write_json
 from lcat_core.run_folder import RESULT
 
 
@@ -31,7 +31,7 @@ def train_lcat(
     Returns the result: best epoch, its metrics on all splits, and λ.
     """
     run_dir = Path(cfg.run_dir)
-    run_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(run_dir)
     training = Training(Parts(next(iter(loaders[0])), model, optimizer, scheduler))
     history = History(run_dir, training)
     history.start()

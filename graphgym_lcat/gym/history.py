@@ -11,6 +11,7 @@ from torch_geometric.graphgym.config import cfg
 
 from graphgym_lcat.gym.loops import Epoch, Lambdas, Loop, ResumableLoop
 from graphgym_lcat.gym.tensorboard import Board
+from lcat_core.files import make_folder, open_to_append
 from lcat_core.run_folder import LAMBDAS, SPLITS, STATS
 
 LAMBDA_HEADER = "epoch,layer,head,lambda1,lambda2\n"
@@ -31,8 +32,8 @@ class AppendedFile:
         Raises:
             ValueError: The file is shorter.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "ab") as file:
+        make_folder(self.path.parent)
+        with open_to_append(self.path) as file:
             if file.tell() < position:
                 raise ValueError(f"{self.path} has {file.tell()} bytes, the checkpoint expects at least {position}")
             file.truncate(position)
@@ -44,7 +45,7 @@ class AppendedFile:
 
     def flush(self) -> int:
         """Append the pending lines, force them to the disk, and return the size of the file."""
-        with open(self.path, "ab") as file:
+        with open_to_append(self.path) as file:
             file.write("".join(self._pending).encode())
             file.flush()
             os.fsync(file.fileno())

@@ -16,10 +16,10 @@ from graphgym_lcat.data.registry import EMBEDDED, data_directory
 from graphgym_lcat.data.splits import apply_split
 from graphgym_lcat.gym.registration import register_once
 from lcat_core.errors import DatasetError, unknown_name
+from lcat_core.stock_graphgym import PYG_WITH_MASKS
 
 # GraphGym's default for `dataset.dir`, which does not override LCAT_DATA_DIR.
 _GRAPHGYM_DIR = "./datasets"
-_STOCK_WITH_MASKS = ("Cora", "CiteSeer", "PubMed")
 
 
 @functools.lru_cache(maxsize=2)
@@ -107,7 +107,7 @@ def load_for_graphgym(format: str, name: str, dataset_dir: str) -> SingleGraph |
     ``dataset.format: lcat`` stands for all our datasets with our splits. For ``PyG``, those that stock GraphGym cannot split are
     loaded.
     """
-    if format == "lcat" or (format == "PyG" and name in dataset_names() and name not in _STOCK_WITH_MASKS):
+    if format == "lcat" or (format == "PyG" and name in dataset_names() and name not in PYG_WITH_MASKS):
         return SingleGraph(load_graph(sparse=False))
     return None
 

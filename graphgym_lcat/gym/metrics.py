@@ -203,6 +203,28 @@ def accuracy(score: Tensor, true: Tensor) -> float:
     return correct.float().mean().item()
 
 
+def count_correct(metrics: Mapping[str, Mapping[str, float]], totals: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Return the nodes that the accuracies of the splits count as correct, for ``result.json``.
+
+    An accuracy is such a count, divided and rounded once to single precision, so it gives back the count of up to ``_EXACT`` nodes.
+
+    Args:
+        metrics: The metrics of every split.
+        totals: The number of nodes of every split.
+    """
+    if "accuracy" in cfg.custom_metrics:  # another definition of it need not be a count
+        return {}
+    return {
+        split: {"correct": round(scores["accuracy"] * totals[split]), "total": totals[split]}
+        for split, scores in metrics.items()
+        if "accuracy" in scores and 0 < totals[split] <= _EXACT
+    }
+
+
+#: Half a node is more than the rounding error of an accuracy over so many nodes.
+_EXACT = 2**22
+
+
 @register_metric("auc", tasks=(Task.BINARY,))
 def area_under_curve(score: Tensor, true: Tensor) -> float:
     """Return the ROC-AUC, from the ranks of the positives (Mann and Whitney); ties count half, and one class alone gives 0.5."""

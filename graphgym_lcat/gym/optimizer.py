@@ -1,8 +1,9 @@
-"""Optimizers that do not decay λ, and the exponential schedule.
+"""Optimizers with λ in parameter groups of their own, and the exponential schedule.
 
-Weight decay would pull towards λ1 = 0 and λ2 = 1. When GraphGym creates an optimizer, it looks up its name in
-``register.optimizer_dict``. That mapping is replaced by a view of it that wraps every optimizer on lookup. The order of imports
-therefore does not matter: optimizers that other plugins register later do not decay λ either.
+:mod:`graphgym_lcat.nn.weight_decay` keeps weight decay away from λ in every training loop. Here the groups of λ are visible as
+well: in checkpoints, where earlier versions wrote them, and for schedulers. When GraphGym creates an optimizer, it looks up its
+name in ``register.optimizer_dict``. That mapping is replaced by a view of it that wraps every optimizer on lookup, so the order of
+imports does not matter.
 """
 
 from __future__ import annotations

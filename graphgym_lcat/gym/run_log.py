@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import traceback
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from torch_geometric.graphgym.config import cfg
 from yacs.config import CfgNode
 
-from lcat_core.files import read_json, write_json, write_text
+from lcat_core.files import open_to_append, read_json, write_json, write_text
 from lcat_core.outcomes import is_disk_full
 from lcat_core.run_folder import CONFIG, FAILURE, LOG
 
@@ -41,7 +42,7 @@ def write_failure(run_dir: Path, error: Exception, epoch: int | None) -> None:
         log.error("%s could not be written: %s", FAILURE, second)
 
 
-class _LogFile(logging.FileHandler):
+class _LogHandler(logging.StreamHandler):
     def handleError(self, record: logging.LogRecord) -> None:
         """Ignore a full disk, which fails the run anyway; logging would print a traceback for every line."""
 
@@ -49,7 +50,8 @@ class _LogFile(logging.FileHandler):
 @contextmanager
 def log_file(run_dir: Path) -> Iterator[None]:
     """Log to the folder of a run."""
-    handler = _LogFile(run_dir / LOG, encoding="utf-8")
+    file = io.TextIOWrapper(open_to_append(run_dir / LOG), encoding="utf-8", errors="backslashreplace")
+    handler = _LogHandler(file)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     level = log.level
     log.addHandler(handler)
@@ -60,3 +62,4 @@ def log_file(run_dir: Path) -> Iterator[None]:
         log.removeHandler(handler)
         log.setLevel(level)
         handler.close()
+        file.close()

@@ -25,7 +25,7 @@ from graphgym_lcat.gym.run_log import log_file, write_config, write_failure
 from graphgym_lcat.gym.settings import import_plugins
 from lcat_core.claims import Claim
 from lcat_core.errors import RunBusy, SettingsError
-from lcat_core.files import remove_partial_files, write_json
+from lcat_core.files import make_folder, remove_partial_files, write_json
 from lcat_core.outcomes import PAUSE_SIGNALS, Outcome, RunPaused, is_disk_full
 from lcat_core.run_folder import RESULT, SCHEMA, is_done, load_result, why_unusable
 from lcat_core.versions import versions
@@ -69,7 +69,8 @@ def execute(
         LcatError: The run cannot start, is busy, or fails; ``failed.json`` records why it failed.
         RunPaused: A signal asked it to stop, and its checkpoint is written.
     """
-    run.run_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(run.run_dir.parent)
+    make_folder(run.run_dir)
     with contextlib.nullcontext() if claimed else _claim(run.run_dir):
         remove_partial_files(run.run_dir)
         if is_done(run.run_dir):

@@ -21,6 +21,7 @@ from graphgym_lcat.gym.settings_rules import check_names, check_together
 from lcat_core import settings as flat
 from lcat_core.errors import SettingsError, did_you_mean
 from lcat_core.settings import Settings
+from lcat_core.stock_graphgym import settled_split
 from lcat_core.strict_yaml import read_yaml
 
 _GROUPS_SET_BY_GRAPHGYM = ("share",)
@@ -99,6 +100,8 @@ def _coerce(key: str, value: Any, where: str, defaults: Settings) -> Any:
 def check_settings(settings: Mapping[str, Any], where: str = "") -> Settings:
     """Return the settings with the types of the defaults, after checking everything that needs no dataset.
 
+    Settings that say nothing about splits get the split that they mean in GraphGym.
+
     Args:
         settings: What differs from the defaults.
         where: Where they come from, for messages, such as ``" in my.yaml"``.
@@ -107,6 +110,7 @@ def check_settings(settings: Mapping[str, Any], where: str = "") -> Settings:
         SettingsError: A run with these settings could not start.
     """
     settings = coerce_settings(settings, where)
+    settings |= settled_split(settings, default_settings())
     for key in filter(RANGES.__contains__, settings):
         check_value(key, settings[key], where)
     complete = {**default_settings(), **settings}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graphgym_lcat.gym.loops import Lambdas
+from lcat_core.files import make_folder
 
 
 def why_unavailable() -> str | None:
@@ -29,9 +31,10 @@ class Board:
         from tensorboardX.proto.event_pb2 import Event, SessionLog
 
         folder = run_dir / "tensorboard"
-        folder.mkdir(parents=True, exist_ok=True)
-        # Files are named by the second; the suffix keeps a run that resumes at once from replacing its first part.
-        self._writer = EventsWriter(str(folder / "events"), f".{first_epoch}")
+        make_folder(folder)
+        # Files are named by the second. The suffix keeps a run that resumes at once from replacing its first part, and nobody can
+        # place a link where the file will be.
+        self._writer = EventsWriter(str(folder / "events"), f".{first_epoch}.{secrets.token_hex(8)}")
         self._event = Event
         start = SessionLog(status=SessionLog.SessionStatus.START)
         self._writer.write_event(Event(wall_time=time.time(), step=first_epoch, session_log=start))

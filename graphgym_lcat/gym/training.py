@@ -27,7 +27,7 @@ from graphgym_lcat.gym.build import Parts, build_from_cfg, select_device
 from graphgym_lcat.gym.layers import layers_with_lambdas
 from graphgym_lcat.gym.loader import dataset_title, labelled_nodes
 from graphgym_lcat.gym.loops import Best, Epoch, Lambdas, register_loop
-from graphgym_lcat.gym.metrics import metric_for_selection, ogb_evaluation, score_split
+from graphgym_lcat.gym.metrics import count_correct, metric_for_selection, ogb_evaluation, score_split
 from lcat_core.errors import TrainingFailed
 from lcat_core.files import write_atomically
 from lcat_core.run_folder import PREDICTIONS, SPLITS, WEIGHTS
@@ -111,10 +111,12 @@ class Training:
             write_atomically(run_dir / PREDICTIONS, lambda file: np.savez_compressed(file, **arrays))
         if self.best_weights is not None:
             write_atomically(run_dir / WEIGHTS, lambda file: torch.save(self.best_weights, file))
+        counts = count_correct(self.best.metrics, {split: labels.size(0) for split, labels in self.labels.items()})
         return {
             "dataset": self.dataset,
             "best_epoch": self.best.epoch,
             **self.best.metrics,
+            **({"counts": counts} if counts else {}),
             "lambdas": self.best.lambdas,
             "num_parameters": self.num_parameters,
             "epochs": self.epoch,

@@ -155,7 +155,7 @@ _gat_operator_backward = ops._operator(
     "Tensor query, Tensor key, float slope, Tensor weight, Tensor grad",
     2,
     gat_backward,
-    lambda handle, query, key, *rest: ops._like(query, key),
+    lambda handle, query, key, *rest: ops.like(query, key),
 )
 ops.differentiate(gat_operator, _gat_operator_backward, keep=(0, 1, 2), keep_results=(0,))
 
@@ -171,6 +171,6 @@ _gatv2_operator_backward = ops._operator(
     "Tensor query, Tensor key, Tensor att, float slope, Tensor weight, Tensor grad",
     3,
     gatv2_backward,
-    lambda handle, query, key, att, *rest: ops._like(query, key, att),
+    lambda handle, query, key, att, *rest: ops.like(query, key, att),
 )
 ops.differentiate(gatv2_operator, _gatv2_operator_backward, keep=(0, 1, 2, 3), keep_results=(0,))

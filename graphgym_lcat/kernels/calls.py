@@ -1,16 +1,20 @@
 """The C functions as functions of tensors: allocates the results and passes addresses.
 
 All tensors are on the CPU, have the same dtype (float32 or float64), and are contiguous. For query and key of GAT it is enough
-that each row is.
+that each row is. Tensors over edges have one row per edge of the input, then one per added self-loop; edges that the layout does
+not hold have zeros.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from graphgym_lcat.kernels import library
 from graphgym_lcat.kernels.compact import CompactLayout
+from graphgym_lcat.kernels.edge_numbers import EdgeNumbers
 
 # If its output has more bytes than this, GAT's forward pass keeps no second tensor of that size for the backward pass. Forward and
 # backward pass together then take about 20 % longer with 128 columns, and 45 % longer with 32.
@@ -18,6 +22,48 @@ MAX_KEPT_BYTES = 1 << 28
 
 # Numbers that each thread reads at least: for less work, waking another thread costs more than it saves.
 MIN_WORK_PER_THREAD = 1 << 16
+
+_NO_NUMBERS = (0, 0, 0)
+
+
+class Call(NamedTuple):
+    """What every kernel of attention is called with.
+
+    Attributes:
+        layout: The layout of the graph.
+        numbers: The numbers of its edges; None if neither dropout nor tensors over edges need them.
+        seed, probability: Of dropout.
+    """
+
+    layout: CompactLayout
+    numbers: EdgeNumbers | None = None
+    seed: int = 0
+    probability: float = 0.0
+
+    @property
+    def by_row(self) -> tuple[int | float, ...]:
+        """The first arguments of kernels that walk over rows."""
+        return (*self.layout.by_row, self.layout.self_loops, *self._extras)
+
+    @property
+    def both(self) -> tuple[int | float, ...]:
+        """Those of kernels that walk over rows and columns."""
+        return (*self.layout.by_row, *self.layout.by_col, self.layout.self_loops, *self._extras)
+
+    @property
+    def _extras(self) -> tuple[int | float, ...]:
+        return (*(_NO_NUMBERS if self.numbers is None else self.numbers.pointers), self.seed, self.probability)
+
+    @property
+    def edge_numbers(self) -> EdgeNumbers:
+        """The numbers of the edges of a call that needs them."""
+        assert self.numbers is not None
+        return self.numbers
+
+    def new_edges(self, like: Tensor, width: int) -> Tensor:
+        """A tensor over edges, in which only the kernel's rows are missing."""
+        create = torch.empty if self.edge_numbers.complete else torch.zeros
+        return create(self.edge_numbers.edges + self.layout.self_loops, width, dtype=like.dtype)
 
 
 def _threads(layout: CompactLayout, width: int) -> int:
@@ -27,6 +73,11 @@ def _threads(layout: CompactLayout, width: int) -> int:
 
 def _call(name: str, tensor: Tensor, *arguments: int | float) -> None:
     library.loaded().call(name, tensor.dtype, *arguments)
+
+
+def pointer(tensor: Tensor | None) -> int:
+    """Returns the address of a tensor; 0 stands for none."""
+    return 0 if tensor is None else tensor.data_ptr()
 
 
 def mean_forward(layout: CompactLayout, value: Tensor) -> Tensor:
@@ -111,173 +162,27 @@ def convolve_backward(
     return grads
 
 
-GatState = tuple[Tensor, Tensor, Tensor, Tensor]
+def fill_loops(call: Call, rows: Tensor, loops: Tensor, mean: bool) -> None:
+    """Writes the mean or the sum of the rows of a node's in-edges to that of its self-loop."""
+    _fill_loops("fill_loops_forward", call, rows, loops, mean)
 
 
-def gat_forward(
-    layout: CompactLayout, query: Tensor, key: Tensor, value: Tensor, slope: float, train: bool
-) -> tuple[Tensor, GatState]:
-    """The sums ``[num_dst, H, C]``, and the state that the backward pass needs.
+def fill_loops_backward(call: Call, grad_loops: Tensor, grad_rows: Tensor, mean: bool) -> None:
+    """Adds the gradients of the self-loops to those of the in-edges."""
+    _fill_loops("fill_loops_backward", call, grad_loops, grad_rows, mean)
 
-    Without ``train``, half of the state is empty; the backward pass would compute it again.
-    """
-    _, heads, channels = value.shape
-    out = value.new_empty(layout.num_dst, heads, channels)
-    shift = query.new_empty(layout.num_dst, heads)
-    scale = torch.empty_like(shift)
-    positive_out = torch.empty_like(out) if train else value.new_empty(0)
-    positive_sum = torch.empty_like(shift) if train else value.new_empty(0)
+
+def _fill_loops(name: str, call: Call, given: Tensor, changed: Tensor, mean: bool) -> None:
+    layout, width = call.layout, given.size(1)
     _call(
-        "gat_forward",
-        value,
-        *layout.by_row,
+        name,
+        given,
+        layout.rowptr.data_ptr(),
         layout.self_loops,
-        heads,
-        channels,
-        query.data_ptr(),
-        query.stride(0),
-        key.data_ptr(),
-        key.stride(0),
-        value.data_ptr(),
-        slope,
-        out.data_ptr(),
-        shift.data_ptr(),
-        scale.data_ptr(),
-        positive_out.data_ptr() if train else 0,
-        positive_sum.data_ptr() if train else 0,
-        _threads(layout, heads * channels),
+        call.edge_numbers.by_row.data_ptr(),
+        int(mean),
+        width,
+        given.data_ptr(),
+        changed.data_ptr(),
+        _threads(layout, width),
     )
-    return out, (shift, scale, positive_out, positive_sum)
-
-
-def gat_backward(
-    layout: CompactLayout,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    slope: float,
-    out: Tensor,
-    state: GatState,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of query, key and value."""
-    _, heads, channels = value.shape
-    grads = (
-        value.new_empty(layout.num_dst, heads),
-        value.new_empty(layout.num_src, heads),
-        torch.empty_like(value),
-    )
-    _call(
-        "gat_backward",
-        value,
-        *layout.by_row,
-        *layout.by_col,
-        layout.self_loops,
-        heads,
-        channels,
-        query.data_ptr(),
-        query.stride(0),
-        key.data_ptr(),
-        key.stride(0),
-        value.data_ptr(),
-        slope,
-        out.data_ptr(),
-        *(t.data_ptr() if t.numel() else 0 for t in state),
-        grad.data_ptr(),
-        *(g.data_ptr() for g in grads),
-        _threads(layout, heads * channels),
-    )
-    return grads
-
-
-def gatv2_forward(
-    layout: CompactLayout, query: Tensor, key: Tensor, value: Tensor, att: Tensor, slope: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The sums ``[num_dst, H, C]``, and per node and head the shift and scale of the softmax."""
-    _, heads, channels = value.shape
-    out = value.new_empty(layout.num_dst, heads, channels)
-    shift = value.new_empty(layout.num_dst, heads)
-    scale = torch.empty_like(shift)
-    _call(
-        "gatv2_forward",
-        value,
-        *layout.by_row,
-        layout.self_loops,
-        heads,
-        key.size(2),
-        channels,
-        query.data_ptr(),
-        key.data_ptr(),
-        value.data_ptr(),
-        att.data_ptr(),
-        slope,
-        out.data_ptr(),
-        shift.data_ptr(),
-        scale.data_ptr(),
-        _threads(layout, heads * channels),
-    )
-    return out, shift, scale
-
-
-def gatv2_backward(
-    layout: CompactLayout,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    att: Tensor,
-    slope: float,
-    out: Tensor,
-    shift: Tensor,
-    scale: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of query, key, value and att."""
-    _, heads, channels = value.shape
-    grads = torch.empty_like(query), torch.empty_like(key), torch.empty_like(value), torch.empty_like(att)
-    _call(
-        "gatv2_backward",
-        value,
-        *layout.by_row,
-        *layout.by_col,
-        layout.self_loops,
-        heads,
-        key.size(2),
-        channels,
-        *(t.data_ptr() for t in (query, key, value, att)),
-        slope,
-        *(t.data_ptr() for t in (out, shift, scale, grad)),
-        *(g.data_ptr() for g in grads),
-        _threads(layout, heads * channels),
-    )
-    return grads
-
-
-def gatv2_backward_symmetric(
-    layout: CompactLayout,
-    features: Tensor,
-    value: Tensor,
-    att: Tensor,
-    slope: float,
-    out: Tensor,
-    shift: Tensor,
-    scale: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of features (query and key in one), value and att, for a symmetric layout."""
-    _, heads, channels = value.shape
-    grads = torch.empty_like(features), torch.empty_like(value), torch.empty_like(att)
-    _call(
-        "gatv2_backward_symmetric",
-        value,
-        *layout.by_row,
-        layout.self_loops,
-        heads,
-        features.size(2),
-        channels,
-        *(t.data_ptr() for t in (features, value, att)),
-        slope,
-        *(t.data_ptr() for t in (out, shift, scale, grad)),
-        *(g.data_ptr() for g in grads),
-        _threads(layout, heads * channels),
-    )
-    return grads

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import adjacency, calls, fused_extended, library, ops, pna
+from graphgym_lcat.kernels import adjacency, calls, fused_attention, library, ops, pna
 from graphgym_lcat.kernels.backend import (
     STATISTICS,
     Capabilities,
@@ -26,7 +26,7 @@ from graphgym_lcat.kernels.backend import (
     PairScore,
 )
 from graphgym_lcat.kernels.compact import MAX_NODES
-from graphgym_lcat.kernels.fused_extended import padding, rows
+from graphgym_lcat.kernels.fused_attention import needs_grad, padding, rows
 from graphgym_lcat.kernels.graph import Graph
 
 name = "fused"
@@ -64,7 +64,7 @@ def neighbor_mean(graph: Graph, value: Tensor) -> Tensor:
     """See :meth:`.Backend.neighbor_mean`."""
     if torch.compiler.is_compiling():
         return ops.neighbor_mean(*ops.handle(graph), value)
-    if not _needs_grad(value):
+    if not needs_grad(value):
         return calls.mean_forward(graph.compact, value.contiguous())
     return _NeighborMean.apply(graph, value)
 
@@ -74,8 +74,8 @@ def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | flo
     if not isinstance(lambda2, Tensor):
         lambda2 = source.new_full((1,), lambda2)
     if torch.compiler.is_compiling():
-        return ops.convolve(*ops.handle(graph), target, source, lambda2, _needs_grad(lambda2))[0]
-    if not _needs_grad(target, source, lambda2):
+        return ops.convolve(*ops.handle(graph), target, source, lambda2, needs_grad(lambda2))[0]
+    if not needs_grad(target, source, lambda2):
         return calls.convolve_forward(
             graph.compact, target.contiguous(), source.contiguous(), lambda2.contiguous(), False
         )[0]
@@ -85,15 +85,13 @@ def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | flo
 def attend(graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | None = None) -> Tensor:
     """See :meth:`.Backend.attend`."""
     assert isinstance(score, (GATScore, GATv2Score))  # `can` lists no other
-    if dropout is not None or score.edge is not None:
-        return fused_extended.attend(graph, score, value, dropout)
-    return _attend_gat(graph, score, value) if isinstance(score, GATScore) else _attend_gatv2(graph, score, value)
+    return fused_attention.attend(graph, score, value, dropout)
 
 
 def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
     """See :meth:`.Backend.coefficients`."""
     assert isinstance(score, (GATScore, GATv2Score))  # `can` lists no other
-    return fused_extended.coefficients(graph, score, dropout)
+    return fused_attention.coefficients(graph, score, dropout)
 
 
 def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]) -> Tensor:
@@ -122,7 +120,7 @@ def message_statistics(
     if torch.compiler.is_compiling():
         operator = pna.plain_operator if weight is None else pna.weighted_operator
         out = operator(*ops.handle(graph), *inputs, list(kinds))[0]
-    elif _needs_grad(*inputs):
+    elif needs_grad(*inputs):
         out = pna.Statistics.apply(graph.compact, kinds, *inputs)
     else:
         out, _ = pna.forward(graph.compact, kinds, False, *(t.contiguous() for t in inputs))
@@ -147,7 +145,7 @@ def _gat_weights(graph: Graph, score: GATScore) -> Tensor:
         query, key = (F.pad(t, (0, more_heads)) for t in (query, key))
     if torch.compiler.is_compiling():
         return adjacency.gat_operator(*ops.handle(graph), query, key, slope)
-    if _needs_grad(query, key):
+    if needs_grad(query, key):
         return adjacency.GATWeights.apply(graph.compact, rows(query), rows(key), slope)
     return adjacency.gat_forward(graph.compact, rows(query), rows(key), slope)
 
@@ -159,55 +157,9 @@ def _gatv2_weights(graph: Graph, score: GATv2Score) -> Tensor:
         query, key, att = (F.pad(t, (0, more_depth, 0, more_heads)) for t in (query, key, att))
     if torch.compiler.is_compiling():
         return adjacency.gatv2_operator(*ops.handle(graph), query, key, att, slope)
-    if _needs_grad(query, key, att):
+    if needs_grad(query, key, att):
         return adjacency.GATv2Weights.apply(graph.compact, query, key, att, slope)
     return adjacency.gatv2_forward(graph.compact, query.contiguous(), key.contiguous(), att.contiguous(), slope)
-
-
-def _attend_gat(graph: Graph, score: GATScore, value: Tensor) -> Tensor:
-    heads, channels = value.shape[1:]
-    query, key, slope = score.query, score.key, score.negative_slope
-    more_heads, more_channels = padding(heads, channels)
-    if more_heads or more_channels:
-        query, key = (F.pad(t, (0, more_heads)) for t in (query, key))
-        value = F.pad(value, (0, more_channels, 0, more_heads))
-    if torch.compiler.is_compiling():
-        train = _needs_grad(query, key, value)
-        out = ops.attend_gat(*ops.handle(graph), query, key, value, slope, train)[0]
-    elif _needs_grad(query, key, value):
-        out = _AttendGAT.apply(graph, query, key, value, slope)
-    else:
-        out, _ = calls.gat_forward(graph.compact, rows(query), rows(key), value.contiguous(), slope, False)
-    return out[:, :heads, :channels] if more_heads or more_channels else out
-
-
-def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor) -> Tensor:
-    heads, channels = value.shape[1:]
-    query, key, att, slope = score.query, score.key, score.att, score.negative_slope
-    more_heads, more_channels = padding(heads, channels)
-    more_depth = padding(heads, key.size(2))[1]
-    one = query is key
-    if more_heads or more_channels or more_depth:
-        query = F.pad(query, (0, more_depth, 0, more_heads))
-        key = query if one else F.pad(key, (0, more_depth, 0, more_heads))
-        att = F.pad(att, (0, more_depth, 0, more_heads))
-        value = F.pad(value, (0, more_channels, 0, more_heads))
-    if torch.compiler.is_compiling():
-        out = ops.attend_gatv2(*ops.handle(graph), query, key, value, att, slope)[0]
-    elif not _needs_grad(query, key, value, att):
-        contiguous = query.contiguous(), key.contiguous(), value.contiguous(), att.contiguous()
-        out, _, _ = calls.gatv2_forward(graph.compact, *contiguous, slope)
-    elif one and graph.compact.symmetric:
-        out = _AttendSymmetricGATv2.apply(graph, query, value, att, slope)
-    else:
-        out = _AttendGATv2.apply(graph, query, key, value, att, slope)
-    return out[:, :heads, :channels] if more_heads or more_channels else out
-
-
-def _needs_grad(*tensors: Tensor) -> bool:
-    # In forward mode too: torch then reports that the kernels have no forward-mode derivatives.
-    forward_mode = torch.autograd.forward_ad._current_level >= 0
-    return forward_mode or (torch.is_grad_enabled() and any(t.requires_grad for t in tensors))
 
 
 class _NeighborMean(torch.autograd.Function):
@@ -236,59 +188,3 @@ class _Convolve(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         lambda2, slope = ctx.saved_tensors
         return None, *calls.convolve_backward(ctx.layout, lambda2, slope, grad.contiguous())
-
-
-class _AttendGAT(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, graph: Graph, query: Tensor, key: Tensor, value: Tensor, slope: float) -> Tensor:
-        ctx.layout, ctx.slope = graph.compact, slope
-        query, key, value = rows(query), rows(key), value.contiguous()
-        size = graph.num_dst * value.size(1) * value.size(2) * value.element_size()
-        out, state = calls.gat_forward(ctx.layout, query, key, value, slope, size <= calls.MAX_KEPT_BYTES)
-        ctx.save_for_backward(query, key, value, out, *state)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, grad: Tensor):
-        query, key, value, out, *state = ctx.saved_tensors
-        grads = calls.gat_backward(ctx.layout, query, key, value, ctx.slope, out, tuple(state), grad.contiguous())
-        return None, *grads, None
-
-
-class _AttendGATv2(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, graph: Graph, query: Tensor, key: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:
-        ctx.layout, ctx.slope = graph.compact, slope
-        inputs = query.contiguous(), key.contiguous(), value.contiguous(), att.contiguous()
-        out, shift, scale = calls.gatv2_forward(ctx.layout, *inputs, slope)
-        ctx.save_for_backward(*inputs, out, shift, scale)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, grad: Tensor):
-        query, key, value, att, out, shift, scale = ctx.saved_tensors
-        grad = grad.contiguous()
-        grads = calls.gatv2_backward(ctx.layout, query, key, value, att, ctx.slope, out, shift, scale, grad)
-        return None, *grads, None
-
-
-class _AttendSymmetricGATv2(torch.autograd.Function):
-    """Query and key are the same tensor and every edge goes both ways: ``i → j`` and ``j → i`` share one score, computed once."""
-
-    @staticmethod
-    def forward(ctx, graph: Graph, features: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:
-        ctx.layout, ctx.slope = graph.compact, slope
-        features, value, att = features.contiguous(), value.contiguous(), att.contiguous()
-        out, shift, scale = calls.gatv2_forward(ctx.layout, features, features, value, att, slope)
-        ctx.save_for_backward(features, value, att, out, shift, scale)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, grad: Tensor):
-        features, value, att, out, shift, scale = ctx.saved_tensors
-        grad = grad.contiguous()
-        grads = calls.gatv2_backward_symmetric(ctx.layout, features, value, att, ctx.slope, out, shift, scale, grad)
-        return None, *grads, None

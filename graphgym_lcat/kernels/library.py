@@ -16,9 +16,9 @@ import torch
 # LCAT_LIBRARY names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever the arguments of a function in csrc/ change, so that a library built from other sources is never called.
-INTERFACE = 7
+INTERFACE = 8
 LANES = 8  # numbers in a vector of the kernels
-INSTRUCTION_SETS = ("generic", "avx2", "avx512")
+INSTRUCTION_SETS = ("generic", "avx2")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
 NUMBERS = {torch.float32: "float", torch.float64: "double"}
 
@@ -30,18 +30,13 @@ SIGNATURES = {
     "mean_backward": "npnppnpnppt",
     "convolve_forward": "nppp" + "ppn" + "pn" + "ppt",
     "convolve_backward": "npnppp" + "ppn" + "pn" + "pppt",
-    "gat_forward": "nppn" + "nn" + "pnpnpd" + "pppppt",
-    "gat_backward": "nppnppn" + "nn" + "pnpnpd" + "pppppp" + "pppt",
-    "gatv2_forward": "nppn" + "nnn" + "ppppd" + "pppt",
-    "gatv2_backward": "nppnppn" + "nnn" + "ppppd" + "pppp" + "ppppt",
-    "gatv2_backward_symmetric": "nppn" + "nnn" + "pppd" + "pppp" + "pppt",
-    "gat_extended_forward": _BY_ROW + _EXTRAS + "nn" + "pnpnppd" + "pppppt",
-    "gat_extended_backward": _BOTH + _EXTRAS + "nn" + "pnpnppd" + "pppppp" + "ppppt",
+    "gat_forward": _BY_ROW + _EXTRAS + "nn" + "pnpnppd" + "pppppt",
+    "gat_backward": _BOTH + _EXTRAS + "nn" + "pnpnppd" + "pppppp" + "ppppt",
     "gat_coefficients_forward": _BY_ROW + _EXTRAS + "n" + "pnpnpd" + "pppt",
     "gat_coefficients_backward": _BOTH + _EXTRAS + "n" + "pnpnpd" + "pppp" + "pppt",
-    "gatv2_extended_forward": _BY_ROW + _EXTRAS + "nnn" + "ppppppnpd" + "pppt",
-    "gatv2_extended_backward": _BOTH + _EXTRAS + "nnn" + "ppppppnpd" + "pppp" + "pppppppt",
-    "gatv2_extended_backward_symmetric": _BY_ROW + _EXTRAS + "nnn" + "pppd" + "pppp" + "pppt",
+    "gatv2_forward": _BY_ROW + _EXTRAS + "nnn" + "ppppppnpd" + "pppt",
+    "gatv2_backward": _BOTH + _EXTRAS + "nnn" + "ppppppnpd" + "pppp" + "pppppppt",
+    "gatv2_backward_symmetric": _BY_ROW + _EXTRAS + "nnn" + "pppd" + "pppp" + "pppt",
     "gatv2_coefficients_forward": _BY_ROW + _EXTRAS + "nn" + "pppppnpd" + "pppt",
     "gatv2_coefficients_backward": _BOTH + _EXTRAS + "nn" + "pppppnpd" + "pppp" + "ppppppt",
     "fill_loops_forward": "pnpnnppt",

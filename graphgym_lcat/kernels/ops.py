@@ -17,7 +17,6 @@ from torch.library import custom_op
 
 from graphgym_lcat.kernels import calls
 from graphgym_lcat.kernels.cache import find_graph_in_operator
-from graphgym_lcat.kernels.compact import CompactLayout
 from graphgym_lcat.kernels.graph import Graph
 
 Handle = tuple[Tensor, int, int, bool, bool]
@@ -87,18 +86,8 @@ def differentiate(
     forward.register_autograd(compute_grads, setup_context=save)
 
 
-def _like(*tensors: Tensor) -> tuple[Tensor, ...]:
+def like(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(t.new_empty(t.shape) for t in tensors)
-
-
-def fake_attention(handle: Handle, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The sums, and shift and scale of the softmax."""
-    num_dst, (heads, channels) = handle[2], value.shape[1:]
-    return (
-        value.new_empty(num_dst, heads, channels),
-        value.new_empty(num_dst, heads),
-        value.new_empty(num_dst, heads),
-    )
 
 
 neighbor_mean = _operator(
@@ -122,59 +111,13 @@ convolve = _operator(
     "Tensor target, Tensor source, Tensor lambda2, bool train",
     2,
     calls.convolve_forward,
-    lambda handle, target, source, lambda2, train: (*_like(target), target.new_empty(target.shape if train else 0)),
+    lambda handle, target, source, lambda2, train: (*like(target), target.new_empty(target.shape if train else 0)),
 )
 _convolve_backward = _operator(
     "convolve_backward",
     "Tensor lambda2, Tensor slope, Tensor grad",
     3,
     calls.convolve_backward,
-    lambda handle, lambda2, slope, grad: (*_like(grad), grad.new_empty(handle[1], grad.size(1)), *_like(lambda2)),
+    lambda handle, lambda2, slope, grad: (*like(grad), grad.new_empty(handle[1], grad.size(1)), *like(lambda2)),
 )
 differentiate(convolve, _convolve_backward, keep=(2,), keep_results=(1,))
-
-
-def _attend_gat(layout: CompactLayout, *inputs: Any) -> tuple[Tensor, ...]:
-    out, state = calls.gat_forward(layout, *inputs)
-    return out, *state
-
-
-def _fake_attend_gat(handle: Handle, query: Tensor, key: Tensor, value: Tensor, slope: float, train: bool):
-    out, shift, scale = fake_attention(handle, value)
-    return out, shift, scale, *(_like(out, shift) if train else (value.new_empty(0), value.new_empty(0)))
-
-
-attend_gat = _operator(
-    "attend_gat",
-    "Tensor query, Tensor key, Tensor value, float slope, bool train",
-    5,
-    _attend_gat,
-    _fake_attend_gat,
-)
-_attend_gat_backward = _operator(
-    "attend_gat_backward",
-    "Tensor query, Tensor key, Tensor value, float slope, Tensor out, Tensor shift, Tensor scale, Tensor positive_out, "
-    "Tensor positive_sum, Tensor grad",
-    3,
-    lambda layout, query, key, value, slope, out, *state_and_grad: calls.gat_backward(
-        layout, query, key, value, slope, out, state_and_grad[:-1], state_and_grad[-1]
-    ),
-    lambda handle, query, key, value, *rest: _like(query, key, value),
-)
-differentiate(attend_gat, _attend_gat_backward, keep=(0, 1, 2, 3), keep_results=(0, 1, 2, 3, 4))
-
-attend_gatv2 = _operator(
-    "attend_gatv2",
-    "Tensor query, Tensor key, Tensor value, Tensor att, float slope",
-    3,
-    calls.gatv2_forward,
-    lambda handle, query, key, value, att, slope: fake_attention(handle, value),
-)
-_attend_gatv2_backward = _operator(
-    "attend_gatv2_backward",
-    "Tensor query, Tensor key, Tensor value, Tensor att, float slope, Tensor out, Tensor shift, Tensor scale, Tensor grad",
-    4,
-    calls.gatv2_backward,
-    lambda handle, query, key, value, att, *rest: _like(query, key, value, att),
-)
-differentiate(attend_gatv2, _attend_gatv2_backward, keep=(0, 1, 2, 3, 4), keep_results=(0, 1, 2))

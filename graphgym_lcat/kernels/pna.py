@@ -145,7 +145,7 @@ def _statistics_operator(name: str, inputs: str, count: int) -> CustomOpDef:
         f"{inputs}, int[] kinds, Tensor state, Tensor places, Tensor grad",
         count,
         compute_backward,
-        lambda handle, *arguments: ops._like(*arguments[:count]),
+        lambda handle, *arguments: ops.like(*arguments[:count]),
     )
     ops.differentiate(operator, derivative, keep=range(count + 1), keep_results=(1, 2))
     return operator

@@ -3,12 +3,12 @@
 from graphgym_lcat.kernels import Graph
 from graphgym_lcat.nn.attention_adjacency import AttentionAdjacency
 from graphgym_lcat.nn.cat_conv import CATConv
-from graphgym_lcat.nn.interpolation import split_lambdas
 from graphgym_lcat.nn.lcat_conv import LCATConv
 from graphgym_lcat.nn.lcat_gcn2_conv import LCATGCN2Conv
 from graphgym_lcat.nn.lcat_gin_conv import LCATGINConv
 from graphgym_lcat.nn.lcat_pna_conv import LCATPNAConv
 from graphgym_lcat.nn.scores import register_score
+from graphgym_lcat.nn.weight_decay import split_lambdas
 
 __all__ = [
     "AttentionAdjacency",

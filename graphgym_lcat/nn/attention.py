@@ -22,6 +22,10 @@ from graphgym_lcat.nn.scores import AnyScore, create_score, find_score, score_na
 VECTORS = ("att_src", "att_dst", "att", "att_edge")
 
 
+# What a subclass may override to compute messages in another way, as in PyG.
+MESSAGE_METHODS = ("propagate", "message", "aggregate", "update", "edge_update")
+
+
 class ConvolvedAttention(Module):
     """Holds the parameters of the attention coefficients and hands them to pure functions.
 
@@ -159,7 +163,9 @@ class AttentionLayer(ConvolvedAttention, MessagePassing):
         its parent's, compiled for the messages of the parent.
         """
         super().__init_subclass__(**kwargs)
-        cls._defines_messages = any(name in vars(cls) for name in ("propagate", "message", "aggregate", "update"))
+        cls._defines_messages = any(name in vars(cls) for name in MESSAGE_METHODS)
+        defines = [vars(base).get("_defines_messages", False) for base in cls.__mro__]
+        cls._overridden = frozenset(base for i, base in enumerate(cls.__mro__) if any(defines[:i]))
         if "propagate" not in vars(cls):
             cls.propagate = MessagePassing.propagate
 
@@ -173,12 +179,13 @@ class AttentionLayer(ConvolvedAttention, MessagePassing):
             or self._propagate_forward_hooks
             or self._aggregate_forward_pre_hooks
             or self._aggregate_forward_hooks
+            or self._edge_update_forward_pre_hooks
+            or self._edge_update_forward_hooks
         )
 
     def _has_own_messages(self, layer: type) -> bool:
         """Whether a subclass of ``layer`` computes messages in another way."""
-        below = type(self).__mro__[: type(self).__mro__.index(layer)]
-        return any(vars(cls).get("_defines_messages", False) for cls in below)
+        return layer in self._overridden
 
     def _in_flow(self, edges: Tensor) -> Tensor:
         """Edges from sources to destinations in the order that ``propagate`` expects."""

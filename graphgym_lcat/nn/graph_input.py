@@ -12,6 +12,7 @@ from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_torch_sparse_tensor, to_edge_index
 
 from graphgym_lcat.kernels import Graph, find_graph
+from graphgym_lcat.kernels.cache import MAX_GRAPHS
 
 # Edges of torch.sparse matrices and EdgeIndex objects, so that their layouts are cached like those of `edge_index` tensors.
 _EDGES: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
@@ -37,10 +38,44 @@ def resolve_graph(
     if isinstance(edge_index, Graph):
         _check_graph(edge_index, num_src, num_dst, add_self_loops, shared_nodes)
         return edge_index, None
-    edge_index, values = _coordinates(edge_index)
+    edges, values = edge_index, None
+    if not _is_plain(edge_index):
+        _check_declared_size(edge_index, num_src, num_dst, flow)
+        edges, values = _coordinates(edge_index)
     if flow == "target_to_source":
-        edge_index = edge_index.flip(0)
-    return find_graph(edge_index, num_src, num_dst, add_self_loops, shared_nodes), values
+        edges = edges.flip(0)
+    return find_graph(edges, num_src, num_dst, add_self_loops, shared_nodes), values
+
+
+def declared_size(edge_index: Tensor | SparseTensor | Graph) -> tuple[int | None, int | None]:
+    """Numbers of sources and destinations that the graph itself declares; None where it does not."""
+    if isinstance(edge_index, Graph):
+        return edge_index.num_src, edge_index.num_dst
+    if isinstance(edge_index, EdgeIndex):
+        return edge_index.num_rows, edge_index.num_cols
+    if isinstance(edge_index, SparseTensor) or (isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index)):
+        return edge_index.size(1), edge_index.size(0)
+    return None, None
+
+
+def _is_plain(edge_index: object) -> bool:
+    return type(edge_index) is Tensor and edge_index.layout is torch.strided
+
+
+def _check_declared_size(edge_index: Tensor | SparseTensor, num_src: int, num_dst: int, flow: str) -> None:
+    declared = declared_size(edge_index)
+    if flow == "target_to_source":
+        if not isinstance(edge_index, EdgeIndex) and declared != (None, None):
+            raise ValueError(
+                "`flow='target_to_source'` needs an `edge_index` [2, E], got a sparse matrix; pass the transposed matrix to a "
+                "layer with the default flow"
+            )
+        declared = declared[::-1]
+    for name, count, nodes in zip(("source", "destination"), declared, (num_src, num_dst), strict=True):
+        if count is not None and count != nodes:
+            raise ValueError(
+                f"`edge_index` declares {count} {name} nodes, but `x` has {nodes} (rows of a sparse matrix are destinations)"
+            )
 
 
 def _coordinates(edge_index: Tensor | SparseTensor) -> tuple[Tensor, Tensor | None]:
@@ -54,7 +89,7 @@ def _coordinates(edge_index: Tensor | SparseTensor) -> tuple[Tensor, Tensor | No
     if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
         adj = edge_index.coalesce() if edge_index.layout == torch.sparse_coo else edge_index
         return _remember(adj, lambda: to_edge_index(adj)[0].flip(0)), adj.values()
-    if isinstance(edge_index, Tensor) and edge_index.layout == torch.strided:
+    if isinstance(edge_index, Tensor) and edge_index.layout == torch.strided:  # a subclass of Tensor
         return edge_index, None
     raise TypeError(
         "`edge_index` must be a tensor [2, E], a torch.sparse matrix (COO, CSR or CSC), a SparseTensor, an EdgeIndex or a "
@@ -71,6 +106,8 @@ def _remember(adj: Tensor, edges: Callable[[], Tensor]) -> Tensor:
         with torch.inference_mode(False):  # layouts of inference tensors are not cached
             edge_index = edges()
         _EDGES[adj] = (adj._version, edge_index)
+        if len(_EDGES) > MAX_GRAPHS:
+            del _EDGES[next(iter(_EDGES))]
     return edge_index
 
 

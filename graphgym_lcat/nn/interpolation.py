@@ -3,40 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensor
 from torch.nn import Module, Parameter
 
 from graphgym_lcat.nn.checks import check_unit_interval
+from graphgym_lcat.nn.weight_decay import exempt
 
-# λ1 = sigmoid(10^x − 6), λ2 = sigmoid(10^(2.2 − y) − 6). Both start at 0.5. Weight decay would pull them towards λ1 = 0, λ2 = 1.
+# λ1 = sigmoid(10^x − 6), λ2 = sigmoid(10^(2.2 − y) − 6). Both start at 0.5.
 _OFFSET = 6.0
 _MIRROR = 2.2
 _START = math.log10(_OFFSET)
 
 
-class LambdaParameter(Parameter):
-    """The free parameter behind a λ. Optimizers recognise it by its type and do not apply weight decay to it."""
-
-    def __reduce_ex__(self, protocol):  # unpickling would otherwise give a plain Parameter
-        return LambdaParameter, (self.data, self.requires_grad)
-
-
-def is_lambda(parameter: Parameter) -> bool:
-    """Whether ``parameter`` is behind a λ, so that it must not decay."""
-    return isinstance(parameter, LambdaParameter)
-
-
-def split_lambdas(parameters: Iterable[Parameter]) -> list[dict[str, Any]]:
-    """Parameter groups for an optimizer; the parameters behind λ get no weight decay."""
-    parameters = list(parameters)
-    lambdas = [parameter for parameter in parameters if is_lambda(parameter)]
-    others = [parameter for parameter in parameters if not is_lambda(parameter)]
-    groups = [{"params": others}] if others else []
-    return [*groups, {"params": lambdas, "weight_decay": 0.0}] if lambdas else groups
+# Models that earlier versions pickled as a whole name their parameters so.
+LambdaParameter = Parameter
 
 
 class Lambdas(NamedTuple):
@@ -54,15 +39,17 @@ class Interpolation(Module):
         heads: 1 for one pair that all heads share, or the number of heads for one pair per head.
     """
 
-    x: LambdaParameter
-    y: LambdaParameter
+    x: Parameter
+    y: Parameter
 
     def __init__(self, lambda1: float | str = "learn", lambda2: float | str = "learn", heads: int = 1):
         super().__init__()
         self.fixed1 = None if lambda1 == "learn" else check_unit_interval("lambda1", lambda1)
         self.fixed2 = None if lambda2 == "learn" else check_unit_interval("lambda2", lambda2)
         for name, fixed in (("x", self.fixed1), ("y", self.fixed2)):
-            self.register_parameter(name, LambdaParameter(torch.empty(heads)) if fixed is None else None)
+            self.register_parameter(name, Parameter(torch.empty(heads)) if fixed is None else None)
+        if self.fixed1 is None or self.fixed2 is None:
+            exempt(self)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -71,23 +58,9 @@ class Interpolation(Module):
         if self.fixed2 is None:
             torch.nn.init.constant_(self.y, _MIRROR - _START)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Interpolation:
-        super()._apply(fn, recurse)
-        self._restore_types()
-        return self
-
-    def _load_from_state_dict(self, *args) -> None:
-        super()._load_from_state_dict(*args)
-        self._restore_types()
-
-    def _restore_types(self) -> None:
-        """Turns plain Parameters, which would decay, back into LambdaParameters.
-
-        Moving from the meta device and loading with ``assign=True`` create plain ones.
-        """
-        for name, parameter in self._parameters.items():
-            if parameter is not None and not is_lambda(parameter):
-                self._parameters[name] = LambdaParameter(parameter.data, parameter.requires_grad)
+    def __setstate__(self, state: dict[str, Any]) -> None:  # for copies
+        super().__setstate__(state)
+        exempt(self)
 
     def forward(self) -> tuple[Tensor | float, Tensor | float]:
         """λ1 and λ2: a float where it is fixed, a tensor ``[1]`` or ``[heads]`` where it is learned."""
@@ -96,9 +69,9 @@ class Interpolation(Module):
         return lambda1, lambda2
 
     def lambdas(self) -> Lambdas:
-        """The values as plain numbers."""
-        lambda1 = _plain(_lambda(x) for x in self.x.tolist()) if self.fixed1 is None else self.fixed1
-        lambda2 = _plain(_lambda(_MIRROR - y) for y in self.y.tolist()) if self.fixed2 is None else self.fixed2
+        """The values as plain numbers; NaN on the meta device, and for the parts of a sharded model on other ranks."""
+        lambda1 = _plain(_lambda(x) for x in _numbers(self.x)) if self.fixed1 is None else self.fixed1
+        lambda2 = _plain(_lambda(_MIRROR - y) for y in _numbers(self.y)) if self.fixed2 is None else self.fixed2
         return Lambdas(lambda1, lambda2)
 
     def extra_repr(self) -> str:
@@ -113,6 +86,14 @@ def describe(interpolation: Interpolation) -> str:
         text = f"[{', '.join(f'{v:.3g}' for v in value)}]" if isinstance(value, tuple) else f"{value:.3g}"
         parts.append(f"{name}={text}" + (" (learned)" if constant is None else ""))
     return ", ".join(parts)
+
+
+def _numbers(parameter: Tensor) -> list[float]:
+    """The numbers in ``parameter``, as far as this process has them: gathering those of other ranks could wait forever."""
+    local = parameter.to_local() if hasattr(parameter, "to_local") else parameter  # a DTensor
+    if local.is_meta or isinstance(local, FakeTensor) or local.numel() < parameter.numel():
+        return [math.nan] * parameter.numel()
+    return local.tolist()
 
 
 def _lambda(x: float) -> float:

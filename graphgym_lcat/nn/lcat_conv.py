@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+from torch_geometric import EdgeIndex
 from torch_geometric.typing import Adj, OptPairTensor, SparseTensor
 from torch_geometric.utils import is_torch_sparse_tensor
 from torch_geometric.utils.sparse import (
@@ -20,7 +22,7 @@ from graphgym_lcat.kernels import Graph
 from graphgym_lcat.nn.attention import AttentionLayer
 from graphgym_lcat.nn.checks import check_choice, check_features, check_positive
 from graphgym_lcat.nn.functional import EdgeFeatures, edge_features, edge_list
-from graphgym_lcat.nn.graph_input import check_edge_attr, resolve_graph
+from graphgym_lcat.nn.graph_input import check_edge_attr, declared_size, resolve_graph
 from graphgym_lcat.nn.init import Projection
 from graphgym_lcat.nn.scores import SCORE_WEIGHTS, AnyScore
 
@@ -209,25 +211,31 @@ class LCATConv(AttentionLayer):
             raise TypeError(f"`x` must be a tensor, or a pair for sources and destinations, got {type(x).__name__}")
         x_src, x_dst = (x, x) if isinstance(x, Tensor) else x
         one_set = x_dst is x_src
-        num_src, num_dst = self._check_sizes(x_src, x_dst, size)
+        num_src, num_dst = self._check_sizes(x_src, x_dst, size, edge_index)
         graph, sparse_values = resolve_graph(
             edge_index, num_src, num_dst, self.add_self_loops, one_set or self.add_self_loops, self.flow
         )
-        if edge_attr is None and self.edge_dim is not None:
-            edge_attr = sparse_values
-        edge_attr = check_edge_attr(edge_attr, self.edge_dim, graph)
+        if self.edge_dim is not None:
+            edge_attr = check_edge_attr(sparse_values if edge_attr is None else edge_attr, self.edge_dim, graph)
+        elif edge_attr is not None:  # models that pass it to every layer run with GATConv, so they must with this layer
+            warnings.warn("`edge_attr` is ignored: the layer has no `edge_dim`", UserWarning, stacklevel=4)
+            edge_attr = None
         value, key, query = self._project(x_src, x_dst, one_set)
 
         features = self._edge_features(graph, edge_attr)
         dropout = self.dropout if self.training else 0.0
-        if self._is_observed() or (return_attention_weights and self._has_own_messages(LCATConv)):
+        if self._is_observed() or self._has_own_messages(LCATConv):
             edges, alpha = edge_list(graph, self._coefficients(graph, key, query, features, dropout))
+            edges = self._in_flow(edges)
             sizes = (num_src, num_dst) if self.flow == "source_to_target" else (num_dst, num_src)
+            # edge_updater_type: (alpha: Tensor)
+            alpha = self.edge_updater(edges, alpha=alpha, size=sizes)
             # propagate_type: (x: Tensor, alpha: Tensor)
-            out = self.propagate(self._in_flow(edges), x=value, alpha=alpha, size=sizes)
+            out = self.propagate(edges, x=value, alpha=alpha, size=sizes)
         elif return_attention_weights:
             out, gamma = self._attend_and_show(graph, key, query, value, features, dropout)
             edges, alpha = edge_list(graph, gamma)
+            edges = self._in_flow(edges)
         else:
             out = self._attend(graph, key, query, value, features, dropout)
 
@@ -241,6 +249,10 @@ class LCATConv(AttentionLayer):
         if return_attention_weights:
             return out, _like_input(edge_index, edges, alpha, (num_src, num_dst))
         return out
+
+    def edge_update(self, alpha: Tensor) -> Tensor:
+        """For hooks and subclasses: the coefficients of all edges, after softmax and dropout, as ``message`` gets them."""
+        return alpha
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * x_j
@@ -262,19 +274,27 @@ class LCATConv(AttentionLayer):
         return value, key, None if x_dst is None else query_projection(x_dst).view(shape)
 
     def _edge_features(self, graph: Graph, edge_attr: Tensor | None) -> EdgeFeatures | None:
-        if edge_attr is None or self.lin_edge is None or self.interpolation.fixed1 == 0:
+        if edge_attr is None or self.lin_edge is None:
             return None
         self.lin_edge.materialize(edge_attr)
+        if self.interpolation.fixed1 == 0:
+            return None
         return edge_features(graph, edge_attr, self.fill_value)
 
-    def _check_sizes(self, x_src: Tensor, x_dst: Tensor | None, size: tuple[int, int] | None) -> tuple[int, int]:
+    def _check_sizes(
+        self, x_src: Tensor, x_dst: Tensor | None, size: tuple[int, int] | None, edge_index: Adj | Graph
+    ) -> tuple[int, int]:
         channels = self.in_channels
         src_channels, dst_channels = (channels, channels) if isinstance(channels, int) else channels
         check_features("x" if x_dst is x_src else "x[0]", x_src, src_channels)
         if x_dst is not None and x_dst is not x_src:
             check_features("x[1]", x_dst, dst_channels)
         num_src = x_src.size(0)
-        num_dst = x_dst.size(0) if x_dst is not None else size[1] if size is not None else num_src
+        if x_dst is not None:
+            num_dst = x_dst.size(0)
+        else:
+            declared = declared_size(edge_index) if size is None else size
+            num_dst = num_src if declared[1] is None else declared[1]
         if size is not None and tuple(size) != (num_src, num_dst):
             raise ValueError(f"`size` must be {(num_src, num_dst)}, the numbers of nodes in `x`, got {tuple(size)}")
         return num_src, num_dst
@@ -297,4 +317,6 @@ def _like_input(edge_index: Adj | Graph, edges: Tensor, alpha: Tensor, size: tup
         adj = to_sparse(edges.flip(0), position, size=size[::-1], is_coalesced=False)
         alpha = alpha[adj.values()]
         return set_sparse_value(adj, alpha), alpha
+    if isinstance(edge_index, EdgeIndex):
+        return EdgeIndex(edges, sparse_size=edge_index.sparse_size()), alpha
     return edges, alpha

@@ -65,7 +65,7 @@ class LCATGCN2Conv(AdjacencyLayer, GCN2Conv):
         edge_weight = sparse_values if edge_weight is None else edge_weight
         check_edge_weight(edge_weight, graph)
         key = self._split_heads(x @ self.weight1 if self.lin_score is None else self.lin_score(x))
-        if edge_weight is None and not self._is_observed():
+        if edge_weight is None and not self._is_observed() and not self._has_own_messages(LCATGCN2Conv):
             out = self._propagate_unweighted(graph, key, self._split_heads(x)).flatten(1)
         else:
             out = self._propagate_weighted(graph.edge_index, edge_weight, key, x)

@@ -59,7 +59,7 @@ class LCATGINConv(AdjacencyLayer, GINConv):
         graph, _ = resolve_graph(edge_index, num_nodes, num_nodes, True, True, self.flow)
         assert self.lin_score is not None
         key, value = self._split_heads(self.lin_score(x)), self._split_heads(x)
-        if not self._weighs_itself() and not self._is_observed():
+        if not (self._weighs_itself() or self._is_observed() or self._has_own_messages(LCATGINConv)):
             return self.nn(self._sum_neighbors(graph, key, value).flatten(1))
         edges, alpha = self._edge_weights(graph, key)
         edges, count = self._in_flow(edges), edges.size(1) - graph.self_loops

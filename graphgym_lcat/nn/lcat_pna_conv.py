@@ -93,7 +93,8 @@ class LCATPNAConv(AdjacencyLayer, PNAConv):
         ends = self._message_ends(inputs) if edge_attr is None and len(self.pre_nns[0]) == 1 else None
         key = self._split_heads(self._score_features(x) if ends is None or self.lin_score is not None else ends[0])
         names = statistics_of(self.aggr_module)
-        if ends is not None and names is not None and self.towers == 1 and not self._is_observed():
+        observed = self._is_observed() or self._has_own_messages(LCATPNAConv)
+        if ends is not None and names is not None and self.towers == 1 and not observed:
             return self._aggregate_linear(graph, x, key, *ends, names)
         edges, alpha = self._edge_weights(graph, key)
 

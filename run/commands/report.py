@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from lcat_run.results_arguments import add_margin, add_results, metric_options, results_folder
+from lcat_run.results_arguments import add_margin, add_results, load_results, metric_options, results_folder
 
 HELP = "write one self-contained HTML file with tables, tests, trend, λ, curves, status and configuration"
 EXAMPLES = """\
@@ -28,12 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> None:
-    from lcat_analysis.load import load
     from lcat_analysis.report import write_report
 
     folder = results_folder(args)
     target = args.output or (folder if folder.is_dir() else folder.parent)
     target = target if target.suffix and not target.is_dir() else target / "report.html"
     options = {"metric": args.metric, "over": args.over, "margin": args.margin, **metric_options(args)}
-    write_report(load(folder), target, **options)
+    write_report(load_results(args), target, **options)
     print(f"wrote {target}")

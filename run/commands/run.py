@@ -16,6 +16,7 @@ from lcat_core.errors import LcatError, TrainingFailed, UserError
 from lcat_core.metrics import metric, recorded_metrics
 from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, RunPaused
 from lcat_core.run_folder import FAILURE, is_done
+from lcat_core.stock_graphgym import split_note
 from lcat_run.lookup import find_yaml
 
 HELP = "train one model on one dataset; rerun the same command to resume"
@@ -70,10 +71,12 @@ def _stopped_by_signals() -> Iterator[None]:
 
 def _execute(args: argparse.Namespace, path: Path) -> int:
     import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
-    from graphgym_lcat.gym.settings import check_settings, parse_overrides, read_settings
+    from graphgym_lcat.gym.settings import check_settings, default_settings, parse_overrides, read_settings
 
     where = f" in {path}" + (" or on the command line" if args.settings else "")
     settings = check_settings({**read_settings(path), **parse_overrides(args.settings)}, where=where)
+    if (note := split_note(settings, default_settings())) is not None:
+        print(f"note: {note}", file=sys.stderr)
     try:
         for seed in range(settings.get("seed", 0), settings.get("seed", 0) + args.repeat):
             _train({**settings, "seed": seed}, path.stem, args.threads or settings.get("num_threads"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lcat_core.files import read_json, write_json
+from lcat_core.files import make_folder, read_json, write_json
 from lcat_core.process import Process
 from lcat_run.sweep.folder import SweepFolder
 
@@ -16,7 +16,7 @@ def announced_launcher(folder: SweepFolder) -> Iterator[None]:
     """Announce, while it lasts, that this process works on the sweep, so that ``lcat cancel`` finds it."""
     this = Process.current()
     directory = _directory(folder)
-    directory.mkdir(exist_ok=True)
+    make_folder(directory)
     for path, process in _announced(folder):
         if process is None or (process.is_here and not process.is_alive()):  # killed before it could clean up
             path.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lcat_core.claims import Claim
 from lcat_core.errors import SweepFailed
-from lcat_core.outcomes import Outcome
+from lcat_core.outcomes import Outcome, is_disk_full
 from lcat_core.run_folder import RunRecord, is_done
 from lcat_run.sweep.folder import SweepFolder
 
@@ -102,12 +102,19 @@ class RunQueue:
         return None
 
     def _claim(self, run: RunRecord, now: float) -> Claim | None:
-        """Take the claim; None if another process has it, or has settled the run."""
-        run_dir = self._folder.make_run_dir(run.run_id)
-        if is_done(run_dir):
-            self._settle_elsewhere(run, Outcome.DONE)
+        """Take the claim; None if another process has it, or has settled the run, or if it cannot be taken."""
+        try:
+            run_dir = self._folder.make_run_dir(run.run_id)
+            if is_done(run_dir):
+                self._settle_elsewhere(run, Outcome.DONE)
+                return None
+            claim = Claim.take(run_dir)
+        except OSError as error:  # a link, or anything else in the place of its folder or claim: the other runs go on
+            if is_disk_full(error):
+                raise
+            self._settle_elsewhere(run, Outcome.FAILED)
+            self._watcher.say(f"failed: {run.run_id}: {error}")
             return None
-        claim = Claim.take(run_dir)
         if claim is None:
             self._elsewhere[run.run_id] = (now + LOOK_AGAIN_SECONDS, run)
             return None

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lcat_core.errors import UserError
+from lcat_core.files import make_folder
 from lcat_core.run_folder import State
 from lcat_core.text import count
 from lcat_run.engines.engine import Ending, Engine, Launch, QueueLook
@@ -112,7 +113,7 @@ class SlurmEngine(Engine):
 
     def start(self, launch: Launch) -> Ending:
         """Submit the runs in as few arrays as the cluster allows."""
-        slurm_folder(launch.folder).mkdir(parents=True, exist_ok=True)
+        make_folder(slurm_folder(launch.folder))
         shares = share_out(launch.runs, self._resources.runs_per_task)
         tasks = [Task.create(launch, share, self._jobs, self._threads) for share in shares]
         with _needs_slurm():

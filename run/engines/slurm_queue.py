@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lcat_core.errors import LcatError
 from lcat_core.files import read_json, write_json
@@ -54,10 +55,12 @@ class Submission:
     def read(cls, path: Path) -> Submission | None:
         """Read a record; None if the file is damaged."""
         content = read_json(path)
-        if not isinstance(content, dict) or not {"token", "tasks"} <= content.keys():
+        if not isinstance(content, dict) or not _are_lists_of_text(content.get("tasks")):
             return None
-        known = {key: content[key] for key in ("token", "tasks", "job", "closed", "submitted") if key in content}
-        return cls(path=path, **known)
+        token, job = content.get("token"), content.get("job")
+        if not isinstance(token, str) or not isinstance(job, str | None):
+            return None
+        return cls(path, token, content["tasks"], job, content.get("closed") is True)
 
     def write(self) -> None:
         content = {key: value for key, value in vars(self).items() if key != "path"}
@@ -74,6 +77,12 @@ class Submission:
     def is_named(self, job_name: str) -> bool:
         """Whether a job with this name is this submission; the token suffices, as the sweep may have been renamed."""
         return job_name.startswith("lcat-") and job_name.endswith(f"-{self.token}")
+
+
+def _are_lists_of_text(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(part, list) and all(isinstance(item, str) for item in part) for part in value
+    )
 
 
 def slurm_folder(folder: SweepFolder) -> Path:

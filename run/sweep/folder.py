@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from lcat_core.files import append_line, exclusive_lock, read_json, write_json, write_text
+from lcat_core.files import append_line, exclusive_lock, make_folder, read_json, write_json, write_text
+from lcat_core.outcomes import is_disk_full
 from lcat_core.run_folder import SCHEMA, RunRecord, read_run_records
 from lcat_core.versions import versions
 from lcat_run.results_folder import find_results
@@ -42,7 +43,8 @@ class SweepFolder:
 
     def make_run_dir(self, run_id: str) -> Path:
         path = self.run_dir(run_id)
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.runs)
+        make_folder(path)
         return path
 
     @property
@@ -61,7 +63,7 @@ class SweepFolder:
 
     def write(self, plan: Plan, command: list[str]) -> int:
         """Record what is asked for; return how many started runs of an earlier version of the grid are kept."""
-        self.runs.mkdir(parents=True, exist_ok=True)
+        make_folder(self.runs)
         with exclusive_lock(self.path / ".lock"):
             wanted = {run.run_id for run in plan.runs}
             old = [
@@ -89,6 +91,10 @@ class SweepFolder:
         return len(old)
 
     def record_event(self, event: str, run_id: str, **details: Any) -> None:
-        """Append one line to the journal, ``events.jsonl``."""
+        """Append one line to the journal, ``events.jsonl``, which serves people only; a sweep can do without it."""
         content = {"time": round(time.time(), 3), "event": event, "run_id": run_id, "pid": os.getpid(), **details}
-        append_line(self.path / "events.jsonl", json.dumps(content))
+        try:
+            append_line(self.path / "events.jsonl", json.dumps(content))
+        except OSError as error:
+            if is_disk_full(error):
+                raise

@@ -12,6 +12,7 @@ from lcat_core.errors import UserError
 from lcat_core.identity import run_id
 from lcat_core.run_folder import RunRecord
 from lcat_core.settings import Settings, coerce_all
+from lcat_core.stock_graphgym import settled_split, split_note
 from lcat_run.sweep.conditions import check_conditions, lookup, matches
 from lcat_run.sweep.grid import find_config
 from lcat_run.sweep.grid_types import Block, Grid
@@ -74,6 +75,8 @@ def make_plan(grid: Grid, worker: SettingsChecker) -> Plan:
     notes = check_conditions(grid, common, defaults)
     combinations = [entry for block in grid.blocks for entry in _combinations(grid, block, common, defaults)]
     _check(grid, worker, common, combinations)
+    split_notes = (split_note({**common, **combination.params}, defaults) for combination in combinations)
+    notes += dict.fromkeys(note for note in split_notes if note is not None)
     runs = _runs(grid, common, defaults, combinations)
     if not runs:
         raise UserError(f"{grid.source} asks for no run: `exclude` leaves nothing")
@@ -93,6 +96,7 @@ def _combinations(grid: Grid, block: Block, common: Settings, defaults: Settings
                 if matches(rule.when, model, {**common, **params}, defaults):
                     params.update(rule.set)
             params = coerce_all(params, defaults)
+            params |= settled_split({**common, **params}, defaults)
             complete = {**common, **params} if for_all_seeds else params
             if not any(matches(condition, model, complete, defaults) for condition in for_all_seeds):
                 yield _Combination(block, model, params)

@@ -6,6 +6,8 @@ import os
 import threading
 from pathlib import Path
 
+from lcat_core.files import make_folder, open_to_append
+
 _LAST_BYTES = 4096
 
 
@@ -32,7 +34,6 @@ class WorkerLog:
 
     def write_to(self, path: Path) -> None:
         """Write to this file from now on, beginning with what was kept in memory."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         with self._lock:
             self._path = path
             self._write(self._pending)
@@ -58,11 +59,10 @@ class WorkerLog:
         if self._path is None or not data:
             return
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-            descriptor = os.open(self._path, flags, 0o666)
-            try:
-                os.write(descriptor, data)
-            finally:
-                os.close(descriptor)
-        except OSError:  # a full disk: the runs report it, and a worker must not wait for its log
+            make_folder(self._path.parent)
+            with open_to_append(self._path) as file:
+                file.write(data)
+        except (
+            OSError
+        ):  # a full disk, which the runs report, or a link in its place: a worker must not wait for its log
             return

@@ -148,8 +148,31 @@ def test_runs_without_a_result_are_counted_beside_every_table(tmp_path, capsys):
     folder = write_sweep(tmp_path, sweep)
     next(folder.glob("runs/*/result.json")).write_text("{")
     assert main(["table", str(folder)]) == 0
-    expected = "not all runs have a usable result: 2 done, 1 unreadable (`lcat report` names them)\n"
+    expected = "2 of 3 runs are sound; 1 unreadable (`lcat report` names them)\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.fixture
+def two_sweeps(tmp_path: Path) -> str:
+    small = {"datasets": ("Cora",), "seeds": 2, "axes": {}, "over": (), "histories": False}
+    write_sweep(tmp_path, FakeSweep(name="first", models=("gat",), **small))
+    write_sweep(tmp_path, FakeSweep(name="second", models=("lcatv2",), **small))
+    return str(tmp_path)
+
+
+def test_a_folder_of_sweeps_has_one_table_per_sweep(two_sweeps, capsys):
+    assert main(["table", two_sweeps]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("Test accuracy (%)") == 2
+    assert printed.index("== first") < printed.index("GAT") < printed.index("== second") < printed.index("L-CATv2")
+    assert "Not tested, because the baseline has no runs here: L-CATv2 (baseline: GATv2)." in printed
+
+
+def test_other_commands_ask_which_sweep_of_a_folder_is_meant(two_sweeps, capsys):
+    assert main(["compare", two_sweeps]) == 2
+    assert "holds 2 sweeps: first, second; name one, or read them as one with --join" in capsys.readouterr().err
+    assert main(["table", two_sweeps, "--join"]) == 0
+    assert capsys.readouterr().out.count("Test accuracy (%)") == 1
 
 
 def test_where_no_run_can_be_read_the_first_reason_is_given(tmp_path, capsys):
@@ -185,7 +208,7 @@ def test_a_disk_that_is_full_is_reported_without_an_empty_name(workplace, capsys
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("lcat_analysis.load.load", full)
+    monkeypatch.setattr("lcat_analysis.load.sweeps_below", full)
     assert main(["table", "real"]) == 2
     assert capsys.readouterr().err == "lcat table: No space left on device\n"
 

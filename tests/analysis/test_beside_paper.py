@@ -71,6 +71,18 @@ def test_the_table_and_the_heat_map_show_every_cell(selection):
     assert len(figure.axes[0].texts) == 20
 
 
+def test_runs_with_other_settings_are_named_and_not_coloured(tmp_path):
+    folder = write_sweep(tmp_path, FakeSweep(models=("gat",), datasets=("Cora",), seeds=2, axes={}, over=()))
+    for path in folder.glob("runs/*/config.yaml"):
+        path.write_text("optim: {max_epoch: 100}\ngnn: {layers_mp: 4}\n")
+    chosen = select(load(folder))
+    beside = beside_paper(chosen)
+    assert list(beside["departures"]) == ["optim.max_epoch 100 instead of 2500"]
+    assert "All cells have other settings than the paper's" in paper_table(beside, []).notes[-1]
+    with pytest.raises(ResultsError, match=r"optim\.max_epoch 100 instead of 2500"):
+        paper_figure(beside, chosen)
+
+
 def test_nothing_in_common_with_the_paper_is_an_error(tmp_path):
     sweep = FakeSweep(models=("gat",), datasets=("Mine",), seeds=2, axes={}, over=(), histories=False)
     chosen = select(load(write_sweep(tmp_path, sweep)))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -250,7 +251,11 @@ def test_seeds_of_one_split_are_not_taken_for_more_splits(tmp_path):
     assert (runs["n"], splits["n"]) == (12, 3)
     assert runs["difference"] == pytest.approx(splits["difference"])
     means = [selection.values(model, ("Cora",)).groupby("split_seed").mean() for model in ("cat", "gat")]
-    assert splits["p"] == pytest.approx(stats.ttest_rel(*means).pvalue)
+    # The splits share nodes: one test node per three training nodes (Nadeau and Bengio, 2003).
+    difference = means[0] - means[1]
+    t = difference.mean() / (difference.std(ddof=1) * (1 / 3 + 0.2 / 0.6) ** 0.5)
+    assert splits["p"] == pytest.approx(2 * stats.t.sf(t, 2))
+    assert math.isnan(splits["p_wilcoxon"])
     assert (runs["verdict"], splits["verdict"]) == ("better", "undetermined")
 
 
@@ -283,3 +288,47 @@ def test_a_difference_that_only_the_correction_rejects_is_suggestive(tmp_path):
 
 def test_the_footer_explains_suggestive(comparisons):
     assert "suggestive if only the unadjusted p < 0.05" in " ".join(comparison_table(comparisons).notes)
+
+
+def test_a_test_of_splits_needs_their_sizes(tmp_path):
+    folder = tmp_path / "real"
+    splits_sweep(tmp_path)
+    for path in folder.glob("runs/*/result.json"):
+        result = json.loads(path.read_text())
+        path.write_text(json.dumps(result | {"settings": {}}))
+    selection = select(load(folder))
+    assert "--overlap 0.25" in only(compare(selection, unit="split"))["note"]
+    assert only(compare(selection, unit="split", overlap=0.0))["p"] == pytest.approx(
+        stats.ttest_rel(*(selection.values(m, ("Cora",)).groupby("split_seed").mean() for m in ("cat", "gat"))).pvalue
+    )
+
+
+def test_counts_say_how_large_the_splits_are(tmp_path):
+    selection = splits_sweep(tmp_path)
+    folder = tmp_path / "real"
+    for path in folder.glob("runs/*/result.json"):
+        result = json.loads(path.read_text())
+        counts = {
+            split: {"correct": round(1000 * result[split]["accuracy"]), "total": 1000} for split in ("train", "test")
+        }
+        result |= {split: result[split] | {"accuracy": count["correct"] / 1000} for split, count in counts.items()}
+        path.write_text(json.dumps(result | {"counts": counts}))
+    assert selection.test_per_train == {"Cora": pytest.approx(1 / 3)}
+    assert select(load(folder)).test_per_train == {"Cora": 1.0}
+
+
+def test_common_seeds_pair_what_both_models_have_and_say_so(tmp_path):
+    accuracies = {"gat": [0.70, 0.71, 0.72, 0.735], "cat": [0.71, 0.73, 0.725, 0.75]}
+    whole = sweep_with(tmp_path / "whole", accuracies)
+    lost = tmp_path / "lost"
+    sweep_with(lost, accuracies)
+    (run,) = lost.glob("*/runs/gat-*-s2-*")
+    (run / "result.json").unlink()
+    selection = select(load(lost))
+    assert only(compare(selection))["verdict"] == "refused"
+    row = only(compare(selection, common_seeds=True))
+    assert (row["n"], row["note"]) == (3, "common seeds only: GAT lacks seed 2")
+    kept = [0, 1, 3]
+    expected = stats.ttest_rel(*([accuracies[m][i] for i in kept] for m in ("cat", "gat"))).pvalue
+    assert row["p"] == pytest.approx(expected)
+    assert only(whole)["n"] == 4

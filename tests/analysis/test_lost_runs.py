@@ -115,4 +115,4 @@ def test_a_table_can_test_the_means_of_splits(two_splits):
     comparisons = compare(two_splits, unit="split")
     text = " ".join(performance_table(two_splits, comparisons).notes)
     assert "pooled as if independent" not in text
-    assert "two-sided paired t-test of the means of splits" in text
+    assert "two-sided corrected resampled t-test of the means of splits" in text

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fake_results import write_graphgym_run
+from fake_results import FakeSweep, write_graphgym_run, write_sweep
 
 from lcat_analysis.load import load
 from lcat_analysis.select import select
@@ -94,6 +94,21 @@ def test_a_test_set_that_was_scored_at_another_epoch_is_mentioned_below_the_tabl
     assert "2 of 2 runs scored the test set only at another epoch" in text
     write_graphgym_run(tmp_path / "b", "gatconv", "Cora", seeds=2, lr=0.02)
     assert "scored the test set only" not in " ".join(performance_table(select(load(tmp_path / "b"))).notes)
+
+
+def test_stock_runs_in_the_folder_of_a_sweep_are_shown_apart_from_its_own(tmp_path):
+    sweep = FakeSweep(models=("gatconv",), datasets=("Cora",), seeds=2, axes={}, over=(), histories=False)
+    folder = write_sweep(tmp_path, sweep)
+    write_graphgym_run(folder / "stock", "gatconv", "Cora", seeds=2)
+    chosen = select(load(folder))
+    assert "trained by" in chosen.variants
+    assert len(chosen.runs) == 4
+
+
+def test_a_stock_run_on_a_dataset_with_masks_used_its_public_split_whatever_its_configuration_says(tmp_path):
+    write_graphgym_run(tmp_path / "stock", "gatconv", "Cora", seeds=1)
+    (tmp_path / "stock" / "config.yaml").write_text("dataset: {name: Cora, format: PyG, split_mode: random}\n")
+    assert "Split: public." in performance_table(select(load(tmp_path))).notes
 
 
 def test_validation_scores_that_are_not_numbers_make_a_run_unreadable(tmp_path):

@@ -121,11 +121,22 @@ def test_a_complete_file_of_another_version_is_named_and_not_a_result(tmp_path):
     assert "has schema 2, but this version reads schema 1" in why_unusable(tmp_path)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/nowhere", path)])
-def test_something_else_in_the_place_of_a_result_is_not_one_and_nothing_blocks(tmp_path, make):
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_something_else_in_the_place_of_a_result_is_named_and_nothing_blocks(tmp_path, make):
     make(tmp_path / "result.json")
     assert not is_done(tmp_path)
+    assert "result.json cannot be read" in why_unusable(tmp_path)
+
+
+def test_a_link_to_nothing_in_the_place_of_a_result_is_not_one(tmp_path):
+    (tmp_path / "result.json").symlink_to("/nowhere")
+    assert not is_done(tmp_path)
     assert why_unusable(tmp_path) is None
+
+
+def test_a_run_whose_files_cannot_be_read_has_failed(tmp_path):
+    (tmp_path / "claim.json").symlink_to(tmp_path / "claim.json")  # refers to itself
+    assert unfinished_state(tmp_path).state is State.FAILED
 
 
 def test_a_result_that_is_nested_too_deeply_is_not_one(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from run_outcomes import make_run, outcome
 
-from graphgym_lcat.gym import training
+from graphgym_lcat.gym import run_log, training
 from graphgym_lcat.gym.build import build_loop
 from graphgym_lcat.gym.runner import execute
 from lcat_core.claims import Claim
@@ -84,10 +84,9 @@ def test_building_a_loop_writes_nothing(tmp_path, small, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_log_that_cannot_be_written_adds_no_message(tmp_path, small, capsys):
+def test_a_log_that_cannot_be_written_adds_no_message(tmp_path, small, capsys, monkeypatch):
     run = make_run(tmp_path, small)
-    run.run_dir.mkdir()
-    (run.run_dir / "log.txt").symlink_to("/dev/full")
+    monkeypatch.setattr(run_log, "open_to_append", lambda path: open("/dev/full", "ab"))  # noqa: SIM115  (closed by it)
     with pytest.raises(OSError, match="No space left"):
         execute(run)
     assert capsys.readouterr().err == ""

@@ -2,15 +2,18 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from run_outcomes import make_run, stats
 from sklearn.metrics import roc_auc_score
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from graphgym_lcat.gym.build import build_loop
-from graphgym_lcat.gym.metrics import REGISTERED, Task, area_under_curve, register_metric, score_split
+from graphgym_lcat.gym.metrics import REGISTERED, Task, area_under_curve, count_correct, register_metric, score_split
 from graphgym_lcat.gym.runner import execute
 from graphgym_lcat.gym.settings import check_settings
 from lcat_core.errors import SettingsError, TrainingFailed
@@ -127,3 +130,23 @@ def test_a_main_of_graphgym_gets_a_message_for_an_unknown_metric(small):
 
     with pytest.raises(SettingsError, match="`metric_best` must be a metric, got 'acuracy'; did you mean 'accuracy'"):
         metric_for_selection(torch.tensor([0, 1, 2]))
+
+
+def test_a_result_counts_the_correct_nodes_of_its_predictions(tmp_path, small):
+    run = make_run(tmp_path, small, **{"lcat.save_predictions": True})
+    counts = execute(run)["counts"]
+    saved = np.load(run.run_dir / "predictions.npz")
+    for split in ("train", "val", "test"):
+        nodes = saved[f"{split}_nodes"]
+        predicted = saved["outputs"].argmax(axis=1)
+        assert counts[split] == {
+            "correct": int((predicted[nodes] == saved["labels"][nodes]).sum()),
+            "total": len(nodes),
+        }
+
+
+@given(total=st.integers(1, 2**22), share=st.floats(0, 1))
+def test_an_accuracy_in_single_precision_gives_back_its_count(total, share):
+    correct = round(share * total)
+    accuracy = float(np.float32(correct) / np.float32(total))
+    assert count_correct({"test": {"accuracy": accuracy}}, {"test": total})["test"]["correct"] == correct

@@ -12,7 +12,7 @@ from torch_geometric.graphgym.optim import create_optimizer, create_scheduler
 
 from graphgym_lcat.gym.optimizer import without_decay_of_lambdas
 from graphgym_lcat.nn import LCATConv
-from graphgym_lcat.nn.interpolation import is_lambda
+from graphgym_lcat.nn.weight_decay import is_lambda
 
 
 def adamw(params, base_lr: float, weight_decay: float):

@@ -57,6 +57,11 @@ def test_bad_file(tmp_path, text, message):
         read_settings(write(tmp_path, text))
 
 
+def test_a_file_of_graphgym_without_a_split_means_the_public_one():
+    assert check_settings({"dataset.name": "CiteSeer"})["dataset.split_mode"] == "public"
+    assert "dataset.split_mode" not in check_settings({"dataset.name": "CiteSeer", "dataset.split": [0.8, 0.1, 0.1]})
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(SettingsError, match=r"none.yaml cannot be read: No such file"):
         read_settings(tmp_path / "none.yaml")

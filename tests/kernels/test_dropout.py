@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from graphgym_lcat.kernels import Graph, extended_calls, fused
+from graphgym_lcat.kernels import Graph, calls, calls_gat, fused
 from graphgym_lcat.kernels.dropout import draw_seed, dropout_factors, keep_mask
 from graphgym_lcat.kernels.edge_numbers import EdgeNumbers
 
@@ -113,7 +113,7 @@ def test_the_kernels_compute_the_same_masks(probability, heads, dtype):
             index = edge_index[:, :0] if add_self_loops else edge_index
             graph = Graph.from_edge_index(index, nodes, add_self_loops)
             layout = graph.compact
-            extras = extended_calls.Extras(layout, EdgeNumbers(index, layout), seed, probability)
+            call = calls.Call(layout, EdgeNumbers(index, layout), seed, probability)
             zeros = torch.zeros(nodes, heads, dtype=dtype)
-            gamma, _, _ = extended_calls.gat_coefficients(extras, zeros, zeros, None, 0.2)
+            gamma, _, _ = calls_gat.coefficients(call, zeros, zeros, None, 0.2)
             assert torch.equal(gamma, dropout_factors(seed, torch.arange(gamma.size(0)), heads, probability, dtype))

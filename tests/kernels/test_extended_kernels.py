@@ -7,9 +7,7 @@ import torch
 from dense_attention import aggregate, dropped, edge_list, gat_scores, gatv2_scores, softmax
 from fused_cases import assert_all_same
 
-from graphgym_lcat.kernels import Graph, calls, fused, library
-from graphgym_lcat.kernels import extended_calls as kernels
-from graphgym_lcat.kernels import extended_calls_gatv2 as kernels_gatv2
+from graphgym_lcat.kernels import Graph, calls, calls_gat, calls_gatv2, fused, library
 from graphgym_lcat.kernels.edge_numbers import EdgeNumbers
 
 pytestmark = pytest.mark.skipif(fused.UNAVAILABLE is not None, reason=str(fused.UNAVAILABLE))
@@ -32,10 +30,10 @@ class Edges:
         ends = [torch.randint(n, (count,), generator=generator) for n in (num_src, num_dst)]
         return cls(torch.stack(ends), num_src, num_dst, add_self_loops)
 
-    def extras(self, seed=SEED, probability=0.0):
+    def call(self, seed=SEED, probability=0.0):
         graph = Graph.from_edge_index(self.edge_index, (self.num_src, self.num_dst), self.add_self_loops)
         layout = graph.compact
-        return kernels.Extras(layout, EdgeNumbers(self.edge_index, layout), seed, probability)
+        return calls.Call(layout, EdgeNumbers(self.edge_index, layout), seed, probability)
 
     def listed(self):
         return edge_list(self.edge_index, self.num_src, self.num_dst, self.add_self_loops)
@@ -115,10 +113,10 @@ def test_gat_equals_dense_attention(name, probability, with_term, heads, dtype):
     gamma = softmax(gat_scores(src, dst, number, inputs[0], inputs[1], inputs[3], SLOPE), dst, edges.num_dst)
     expected = aggregate(dropped(gamma, number, SEED, probability), src, dst, inputs[2], edges.num_dst)
 
-    extras = edges.extras(probability=probability)
+    call = edges.call(probability=probability)
     for train in (True, False):
-        out, state = kernels.gat_forward(extras, query, key, value, term, SLOPE, train)
-        grads = kernels.gat_backward(extras, query, key, value, term, SLOPE, out, state, grad)
+        out, state = calls_gat.forward(call, query, key, value, term, SLOPE, train)
+        grads = calls_gat.backward(call, query, key, value, term, SLOPE, out, state, grad)
         if with_term:
             edge_rows(edges, grads[3])
         actual = [out, *(g for g in grads if g is not None)]
@@ -144,9 +142,9 @@ def test_coefficients_of_gat_equal_dense_ones(name, probability, with_term, head
     gamma = softmax(gat_scores(src, dst, number, *inputs, SLOPE), dst, edges.num_dst)
     expected = dropped(gamma, number, SEED, probability)
 
-    extras = edges.extras(probability=probability)
-    actual, shift, scale = kernels.gat_coefficients(extras, query, key, term, SLOPE)
-    grads = kernels.gat_coefficients_backward(extras, query, key, term, SLOPE, actual, shift, scale, grad)
+    call = edges.call(probability=probability)
+    actual, shift, scale = calls_gat.coefficients(call, query, key, term, SLOPE)
+    grads = calls_gat.coefficients_backward(call, query, key, term, SLOPE, actual, shift, scale, grad)
     edge_rows(edges, actual)
     edge_rows(edges, grads[2])
     expected_grads = oracle_grads(expected, inputs, grad[number])
@@ -175,7 +173,7 @@ def test_gatv2_equals_dense_attention(name, probability, edge_dim, heads, depth,
         (edges.rows, heads),
     )
     count = edges.edge_index.size(1)
-    edge = None if edge_dim is None else kernels_gatv2.EdgeFeatures(features[:count], features[count:], weight)
+    edge = None if edge_dim is None else calls_gatv2.EdgeFeatures(features[:count], features[count:], weight)
     given = (query, key, value, att, features if edge else None, weight if edge else None)
     inputs = in_double(given)
     src, dst, number = edges.listed()
@@ -184,26 +182,22 @@ def test_gatv2_equals_dense_attention(name, probability, edge_dim, heads, depth,
         scores = gatv2_scores(src, dst, number, inputs[0], inputs[1], inputs[3], inputs[4], inputs[5], SLOPE)
         return dropped(softmax(scores, dst, edges.num_dst), number, SEED, probability)
 
-    extras = edges.extras(probability=probability)
+    call = edges.call(probability=probability)
     expected = aggregate(oracle_gamma(), src, dst, inputs[2], edges.num_dst)
-    out, shift, scale = kernels_gatv2.gatv2_forward(extras, query, key, value, att, edge, SLOPE)
-    grads = kernels_gatv2.gatv2_backward(extras, query, key, value, att, edge, SLOPE, out, shift, scale, grad)
+    out, shift, scale = calls_gatv2.forward(call, query, key, value, att, edge, SLOPE)
+    grads = calls_gatv2.backward(call, query, key, value, att, edge, SLOPE, out, shift, scale, grad)
     actual = [out, *joined(grads)]
     assert_all_same(actual, [expected.detach(), *oracle_grads(expected, inputs, grad)], 4 * TOLERANCES[dtype])
     if edge is not None:
         edge_rows(edges, joined(grads)[4])
-        fewer = kernels_gatv2.gatv2_backward(
-            extras, query, key, value, att, edge, SLOPE, out, shift, scale, grad, False
-        )
+        fewer = calls_gatv2.backward(call, query, key, value, att, edge, SLOPE, out, shift, scale, grad, False)
         assert fewer[4] is None and fewer[5] is None
         assert all(torch.equal(a, b) for a, b in zip(fewer[:4] + fewer[6:], grads[:4] + grads[6:], strict=True))
 
     expected = oracle_gamma()
     del inputs[2]
-    gamma, shift, scale = kernels_gatv2.gatv2_coefficients(extras, query, key, att, edge, SLOPE)
-    grads = kernels_gatv2.gatv2_coefficients_backward(
-        extras, query, key, att, edge, SLOPE, gamma, shift, scale, grad_gamma
-    )
+    gamma, shift, scale = calls_gatv2.coefficients(call, query, key, att, edge, SLOPE)
+    grads = calls_gatv2.coefficients_backward(call, query, key, att, edge, SLOPE, gamma, shift, scale, grad_gamma)
     edge_rows(edges, gamma)
     actual = [gamma[number], *joined(grads)]
     expected_grads = oracle_grads(expected, inputs, grad_gamma[number])
@@ -221,11 +215,11 @@ def test_the_symmetric_backward_pass_with_dropout_equals_the_two_passes(nodes, h
     features, value, att, grad = random_inputs(
         dtype, (nodes, heads, channels), (nodes, heads, channels), (heads, channels), (nodes, heads, channels)
     )
-    extras = edges.extras(probability=0.5)
-    assert extras.layout.symmetric
-    state = kernels_gatv2.gatv2_forward(extras, features, features, value, att, None, SLOPE)
-    two = kernels_gatv2.gatv2_backward(extras, features, features, value, att, None, SLOPE, *state, grad)
-    one = kernels_gatv2.gatv2_backward_symmetric(extras, features, value, att, SLOPE, *state, grad)
+    call = edges.call(probability=0.5)
+    assert call.layout.symmetric
+    state = calls_gatv2.forward(call, features, features, value, att, None, SLOPE)
+    two = calls_gatv2.backward(call, features, features, value, att, None, SLOPE, *state, grad)
+    one = calls_gatv2.backward_symmetric(call, features, value, att, SLOPE, *state, grad)
     assert_all_same(one, [two[0] + two[1], *two[2:4]], TOLERANCES[dtype])
 
 
@@ -236,9 +230,9 @@ def test_self_loops_get_the_mean_or_sum_of_the_in_edges(name, mean):
     (rows,) = random_inputs(torch.float64, (edges.rows, 5))
     _, dst, number = edges.listed()
     count = edges.edge_index.size(1)
-    extras = edges.extras()
+    call = edges.call()
     filled = rows.clone()
-    kernels.fill_loops(extras, filled, filled[count:], mean)
+    calls.fill_loops(call, filled, filled[count:], mean)
     stored = number < count
     total = torch.zeros(edges.num_dst, 5, dtype=torch.float64).index_add(0, dst[stored], rows[number[stored]])
     sizes = torch.zeros(edges.num_dst, dtype=torch.float64).index_add(
@@ -252,7 +246,7 @@ def test_self_loops_get_the_mean_or_sum_of_the_in_edges(name, mean):
     # The transpose: ⟨fill(x), g⟩ = ⟨x, fillᵀ(g)⟩.
     grad = rows.flip(0).clone()
     through = grad.clone()
-    kernels.fill_loops_backward(extras, grad[count:], through, mean)
+    calls.fill_loops_backward(call, grad[count:], through, mean)
     held = edge_rows(edges, torch.zeros(edges.rows, 1))
     held[count:] = False
     torch.testing.assert_close(
@@ -263,8 +257,8 @@ def test_self_loops_get_the_mean_or_sum_of_the_in_edges(name, mean):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_slot_has_the_number_of_its_edge(name):
     edges = GRAPHS[name]
-    extras = edges.extras()
-    layout, numbers = extras.layout, extras.numbers
+    call = edges.call()
+    layout, numbers = call.layout, call.numbers
     by_row, by_col = numbers.by_row.long(), numbers.by_col.long()
     src, dst = edges.edge_index
     assert torch.equal(src[by_row], layout.col.long())
@@ -291,25 +285,25 @@ def run_all(edges, dtype, heads=4, depth=8, probability=0.3):
         (edges.rows, heads),
         (edges.rows, heads),
     )
-    extras = edges.extras(probability=probability)
+    call = edges.call(probability=probability)
     results = []
     for used in (None, term):
-        out, state = kernels.gat_forward(extras, query[:, :, 0], key[:, :, 0].contiguous(), value, used, SLOPE, True)
-        grads = kernels.gat_backward(
-            extras, query[:, :, 0].contiguous(), key[:, :, 0].contiguous(), value, used, SLOPE, out, state, grad
+        out, state = calls_gat.forward(call, query[:, :, 0], key[:, :, 0].contiguous(), value, used, SLOPE, True)
+        grads = calls_gat.backward(
+            call, query[:, :, 0].contiguous(), key[:, :, 0].contiguous(), value, used, SLOPE, out, state, grad
         )
         results += [out, *(g for g in grads if g is not None)]
         scalars = query[:, :, 0].contiguous(), key[:, :, 0].contiguous(), used, SLOPE
-        gamma = kernels.gat_coefficients(extras, *scalars)
-        results += [*gamma, *kernels.gat_coefficients_backward(extras, *scalars, *gamma, grad_gamma)]
+        gamma = calls_gat.coefficients(call, *scalars)
+        results += [*gamma, *calls_gat.coefficients_backward(call, *scalars, *gamma, grad_gamma)]
     count = edges.edge_index.size(1)
-    for edge in (None, kernels_gatv2.EdgeFeatures(features[:count], features[count:], weight)):
+    for edge in (None, calls_gatv2.EdgeFeatures(features[:count], features[count:], weight)):
         pairs = query, key, value, att, edge, SLOPE
-        state = kernels_gatv2.gatv2_forward(extras, *pairs)
-        results += [*state, *(g for g in kernels_gatv2.gatv2_backward(extras, *pairs, *state, grad) if g is not None)]
+        state = calls_gatv2.forward(call, *pairs)
+        results += [*state, *(g for g in calls_gatv2.backward(call, *pairs, *state, grad) if g is not None)]
         pairs = query, key, att, edge, SLOPE
-        gamma = kernels_gatv2.gatv2_coefficients(extras, *pairs)
-        grads = kernels_gatv2.gatv2_coefficients_backward(extras, *pairs, *gamma, grad_gamma)
+        gamma = calls_gatv2.coefficients(call, *pairs)
+        grads = calls_gatv2.coefficients_backward(call, *pairs, *gamma, grad_gamma)
         results += [*gamma, *(g for g in grads if g is not None)]
     return results
 
@@ -330,22 +324,18 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", library.NUMBERS, ids=str)
-def test_without_extras_the_results_are_those_of_the_plain_kernels(dtype):
+def test_without_extras_the_kernels_need_no_numbers_of_edges(dtype):
     edges = Edges.random(50, 50, 400, True)
-    query, key, value, att = random_inputs(dtype, (50, 4, 8), (50, 4, 8), (50, 4, 8), (4, 8))
-    extras = edges.extras()
-    plain, _ = calls.gat_forward(
-        extras.layout, query[:, :, 0].contiguous(), key[:, :, 0].contiguous(), value, SLOPE, True
-    )
-    out, _ = kernels.gat_forward(
-        extras, query[:, :, 0].contiguous(), key[:, :, 0].contiguous(), value, None, SLOPE, True
-    )
-    assert torch.equal(out, plain)
-    plain = calls.gatv2_forward(extras.layout, query, key, value, att, SLOPE)
-    assert all(
-        torch.equal(a, b)
-        for a, b in zip(kernels_gatv2.gatv2_forward(extras, query, key, value, att, None, SLOPE), plain, strict=True)
-    )
+    query, key, value, att, grad = random_inputs(dtype, *[(50, 4, 8)] * 3, (4, 8), (50, 4, 8))
+    numbers = query[:, :, 0].contiguous(), key[:, :, 0].contiguous(), value, None, SLOPE
+    pairs = query, key, value, att, None, SLOPE
+    results = []
+    for call in (edges.call(), calls.Call(edges.call().layout)):
+        out, state = calls_gat.forward(call, *numbers, True)
+        results.append([out, *state, *calls_gat.backward(call, *numbers, out, state, grad)[:3]])
+        state = calls_gatv2.forward(call, *pairs)
+        results[-1] += [*state, *calls_gatv2.backward(call, *pairs, *state, grad)[:4]]
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
 
 
 @pytest.mark.parametrize("probability", [1e-9, 1 - 1e-9, 1.0])

@@ -77,11 +77,11 @@ def test_edge_index_of_wrong_type(x):
         LCATConv(5, 3).double()(x, [[0, 1], [1, 0]])
 
 
-def test_edge_attr_without_edge_dim(x, edge_index):
-    with pytest.raises(
-        ValueError, match=re.escape("`edge_attr` of shape [40, 4] needs a layer with `edge_dim`, got None")
-    ):
-        LCATConv(5, 3).double()(x, edge_index, torch.randn(40, 4))
+def test_edge_attr_without_edge_dim_is_ignored_with_a_warning(x, edge_index):
+    conv = LCATConv(5, 3).double()
+    with pytest.warns(UserWarning, match="`edge_attr` is ignored: the layer has no `edge_dim`"):
+        out = conv(x, edge_index, torch.randn(40, 4))
+    assert torch.equal(out, conv(x, edge_index))
 
 
 def test_edge_dim_without_edge_attr(x, edge_index):

@@ -5,7 +5,9 @@ import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.utils import coalesce, remove_self_loops, to_edge_index
 
+from graphgym_lcat.kernels.cache import MAX_GRAPHS
 from graphgym_lcat.nn import Graph, LCATConv
+from graphgym_lcat.nn.graph_input import _EDGES
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def test_edge_index_class_equals_tensor(conv, x, edge_index):
 
 
 def test_edge_index_class_changed_in_place(conv, x, edge_index):
-    edges = EdgeIndex(edge_index % 11, sparse_size=(12, 12))
+    edges = EdgeIndex(edge_index % 11)
     conv(x, edges)
     edges.add_(1)
     torch.testing.assert_close(conv(x, edges), conv(x, edge_index % 11 + 1))
@@ -85,3 +87,33 @@ def test_sparse_tensor_of_torch_sparse(conv, x, simple_edges):
     torch.testing.assert_close(conv(x, adj_t), conv(x, simple_edges))
     _, adj = conv(x, adj_t, return_attention_weights=True)
     assert adj.sizes() == [12, 12, 2]
+
+
+def test_matrices_that_stay_alive_keep_a_bounded_number_of_edge_lists(x, simple_edges):
+    conv = LCATConv(5, 3).double()
+    alive = [sparse(simple_edges, "csr") for _ in range(MAX_GRAPHS + 8)]
+    for adj in alive:
+        conv(x, adj)
+    assert len(_EDGES) == MAX_GRAPHS
+    torch.testing.assert_close(conv(x, alive[0]), conv(x, simple_edges))
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_a_matrix_of_the_wrong_size_is_refused(layout, x, simple_edges):
+    conv = LCATConv(5, 3).double()
+    with pytest.raises(ValueError, match="declares 12 destination nodes, but `x` has 11"):
+        conv((x, x[:11]), sparse(simple_edges, layout))
+    with pytest.raises(ValueError, match="declares 12 source nodes, but `x` has 11"):
+        conv(x[:11], sparse(simple_edges, layout))
+    with pytest.raises(ValueError, match="flow='target_to_source'` needs an `edge_index`"):
+        LCATConv(5, 3, flow="target_to_source").double()(x, sparse(simple_edges, layout))
+
+
+def test_an_edge_index_of_the_wrong_size_is_refused(x, edge_index):
+    with pytest.raises(ValueError, match="declares 12 source nodes, but `x` has 11"):
+        LCATConv(5, 3).double()(x[:11], EdgeIndex(edge_index, sparse_size=(12, 12)))
+
+
+def test_a_prebuilt_graph_says_how_many_destinations_have_no_features(x, edge_index):
+    graph = Graph.from_edge_index(edge_index, (12, 13))
+    assert LCATConv(5, 3).double()((x, None), graph).shape == (13, 3)

@@ -171,3 +171,57 @@ def test_a_subclass_may_have_its_own_propagate(graph):
 
     out, _ = Silent(CHANNELS, 4)(*graph, return_attention_weights=True)
     assert out.abs().max() == 0
+
+
+class DoubledMessage(LCATConv):
+    def message(self, x_j, alpha):
+        return 2 * super().message(x_j, alpha)
+
+
+class DoubledAggregate(LCATConv):
+    def aggregate(self, inputs, index, dim_size):
+        return 2 * self.aggr_module(inputs, index, dim_size=dim_size, dim=0)
+
+
+class DoubledUpdate(LCATConv):
+    def update(self, inputs):
+        return 2 * inputs
+
+
+class DoubledCoefficients(LCATConv):
+    def edge_update(self, alpha):
+        return 2 * alpha
+
+
+@pytest.mark.parametrize("layer", [DoubledMessage, DoubledAggregate, DoubledUpdate, DoubledCoefficients])
+@pytest.mark.parametrize("weights", [None, True])
+def test_what_a_subclass_overrides_is_used(layer, weights, graph):
+    conv, plain = layer(CHANNELS, 4, bias=False), LCATConv(CHANNELS, 4, bias=False)
+    plain.load_state_dict(conv.state_dict())
+    out = conv(*graph, return_attention_weights=weights)
+    torch.testing.assert_close(out[0] if weights else out, 2 * plain(*graph))
+
+
+@pytest.mark.parametrize("kind", ["pna", "gcn2", "gin"])
+def test_messages_of_a_subclass_over_the_adjacency_are_used(kind, graph):
+    x, edge_index = graph
+    conv = Net(kind, edge_index).convs[0]
+    arguments = (x, x, edge_index) if kind == "gcn2" else (x, edge_index)
+    expected, calls = conv(*arguments), []
+
+    class Counted(type(conv)):
+        def update(self, inputs):
+            calls.append(inputs)
+            return inputs
+
+    conv.__class__ = Counted
+    torch.testing.assert_close(conv(*arguments), expected)
+    assert len(calls) == 1
+
+
+def test_hooks_of_the_coefficients_fire(graph):
+    conv = LCATConv(CHANNELS, 4)
+    expected, seen = conv(*graph), []
+    conv.register_edge_update_forward_hook(lambda module, arguments, out: seen.append(out))
+    torch.testing.assert_close(conv(*graph), expected)
+    assert seen[0].shape == (graph[1].size(1) + NODES, 1)

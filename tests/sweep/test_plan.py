@@ -92,6 +92,22 @@ def test_numbers_that_yaml_reads_as_text_become_numbers():
     assert [run.params["optim.base_lr"] for run in planned.runs] == [0.001, 1.0]
 
 
+def test_a_run_on_a_dataset_of_graphgym_without_a_split_gets_the_public_one():
+    class StockWorker(Settings):
+        def describe(self, base):
+            split = {"dataset.format": "PyG", "dataset.split_mode": "random", "lcat.loop": "train"}
+            return {**DEFAULTS, **split}, {}
+
+        def check(self, settings):
+            return None
+
+    (run,) = plan(StockWorker(), models=["gat"], seeds=1).runs
+    assert run.params["dataset.split_mode"] == "public"
+    named = plan(StockWorker(), models=["gat"], seeds=1, set={"dataset.split_mode": "random"})
+    assert "dataset.split_mode" not in named.runs[0].params
+    assert "stock GraphGym ignores both" in named.notes[0]
+
+
 def test_what_is_wrong_with_a_combination_names_it():
     with pytest.raises(UserError) as error:
         plan(axes={"lcat.heads": [1, 2], "lcat.hedas": [3]})

@@ -14,6 +14,7 @@
 
 /* What GATv2's attention may have beyond the plain case. */
 struct pair_extras {
+    int numbered; /* whether the numbers of edges are needed */
     struct dropout dropout;
     const real *grad_gamma;   /* gradients of the coefficients themselves, [E + self-loops, heads]; NULL: of their sums */
     const real *features;     /* [E, edge_dim], or NULL */
@@ -28,9 +29,9 @@ struct pair_extras {
     real *projected, *inputs; /* this thread's: [capacity, heads · depth], [capacity, padded] */
 };
 
-INLINE int next_pairs(struct edges *edges, int64_t heads, int extended, const struct pair_extras *extras, struct block *block)
+INLINE int next_pairs(struct edges *edges, int64_t heads, const struct pair_extras *extras, struct block *block)
 {
-    return next_small_block(edges, heads, extended ? extras->capacity : BLOCK / heads, block);
+    return next_small_block(edges, heads, extras->capacity, block);
 }
 
 INLINE int64_t is_loop(const struct pair_extras *extras, int32_t number) { return number >= extras->edge_count; }
@@ -47,11 +48,7 @@ INLINE real *grad_features_of(const struct pair_extras *extras, int32_t number)
                                    : extras->grad_features + number * extras->edge_dim;
 }
 
-#ifdef __AVX512VL__
-#define TILE 4 /* vectors: with the 32 registers of AVX-512, 4 × 4 sums stay in them */
-#else
-#define TILE 2
-#endif
+#define TILE 2 /* vectors: 4 × 2 sums stay in registers */
 
 /* Columns n … n + vectors · LANES − 1 of the rows + W a of some edges. */
 INLINE void project_tile(int edges, int vectors, const real *const *row, const real *const *features, const struct pair_extras *extras,

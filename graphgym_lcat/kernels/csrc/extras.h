@@ -15,7 +15,7 @@ struct extras {
 
 INLINE struct numbers numbers_of(const int32_t *edge_by, const int64_t *ptr, int64_t n, int64_t edge_count)
 {
-    return (struct numbers){edge_by + ptr[n], (int32_t)(edge_count + n)};
+    return (struct numbers){edge_by ? edge_by + ptr[n] : 0, (int32_t)(edge_count + n)};
 }
 
 INLINE struct edges edges_of(const int32_t *neighbors, const int64_t *ptr, int64_t n, int64_t self_loops)

@@ -1,4 +1,4 @@
-/* Attention with the score of GAT, row by row and column by column. `extended` and `train` are constants where these are called.
+/* Attention with the score of GAT, row by row and column by column. `train` is a constant where these are called.
  *
  * Dropout multiplies the weights of the sums by 0 or 1 / (1 − p), not the sums of the coefficients themselves: the gradient of the
  * score is γ_ij (f_ij g_i · v_j − D_i).
@@ -9,7 +9,7 @@
 #include "extras.h"
 
 INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct edges edges, const real *q, const real *k,
-                            int64_t k_stride, const real *v, real slope, int extended, const struct extras *extras,
+                            int64_t k_stride, const real *v, real slope, const struct extras *extras,
                             struct numbers numbers, real *out, real *shift, real *scale, real *positive_out, real *positive_sum)
 {
     const int64_t width = heads * channels, repeat = period(heads);
@@ -17,8 +17,8 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
     real q_lanes[MAX_HEADS], lanes[MAX_HEADS], sum_lanes[MAX_HEADS], positive_lanes[MAX_HEADS], old[MAX_HEADS], sum[MAX_HEADS];
     struct block block;
     struct block_numbers edge;
-    const real *term = extended ? extras->term : 0;
-    const int dropped = extended && extras->dropout.on;
+    const real *term = extras->term;
+    const int dropped = extras->dropout.on;
 
     spread(heads, q, q_lanes);
     for (int64_t h = 0; h < heads; h++) {
@@ -32,7 +32,7 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
     }
     while (next_block(&edges, heads, &block)) {
         const int64_t items = block.count * heads;
-        if (extended) next_numbers(&numbers, heads, &block, &edge);
+        if (term || dropped) next_numbers(&numbers, heads, &block, &edge);
         if (term) prefetch_edges(&block, &edge, term, heads);
         if (dropped) dropout_factors(heads, &extras->dropout, &block, &edge, factors);
         for (int64_t part = 0; part < repeat; part += LANES) {
@@ -103,7 +103,7 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
 
 /* `node` holds what a column needs to know about its destinations, side by side: q, shift, scale, D. */
 INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges edges, const real *node, const real *k,
-                                const real *v, const real *grad, real slope, int extended, const struct extras *extras,
+                                const real *v, const real *grad, real slope, const struct extras *extras,
                                 struct numbers numbers, real *grad_k, real *grad_v, real *positive_grad)
 {
     const int64_t width = heads * channels, repeat = period(heads);
@@ -111,13 +111,14 @@ INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges ed
     real k_lanes[MAX_HEADS], sum_lanes[MAX_HEADS], positive_lanes[MAX_HEADS], sum[MAX_HEADS], positive_sum[MAX_HEADS];
     struct block block;
     struct block_numbers edge;
+    const int dropped = extras->dropout.on;
 
     spread(heads, k, k_lanes);
     for (int64_t h = 0; h < heads; h++) sum[h] = positive_sum[h] = 0;
     for (int64_t c = 0; c < width; c++) grad_v[c] = positive_grad[c] = 0;
     while (next_block(&edges, heads, &block)) {
         const int64_t items = block.count * heads;
-        if (extended) {
+        if (dropped) {
             next_numbers(&numbers, heads, &block, &edge);
             dropout_factors(heads, &extras->dropout, &block, &edge, factors);
         }
@@ -135,7 +136,7 @@ INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges ed
                 vec y = only_edges(&block, heads, n, exponential(leaky(x, slope) - shift) * scale);
                 total += y * d;
                 positive_total += keep(x > 0, y) * d;
-                if (extended) y *= load(factors + n);
+                if (dropped) y *= load(factors + n);
                 store(p + n, y);
                 store(positive + n, keep(x > 0, y));
             }
@@ -157,13 +158,14 @@ INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges ed
 
 /* Computes what the forward pass may have kept. */
 INLINE void gat_positive_row(int64_t heads, int64_t channels, struct edges edges, const real *q, const real *k, int64_t k_stride,
-                             const real *v, real slope, int extended, const struct extras *extras, struct numbers numbers,
+                             const real *v, real slope, const struct extras *extras, struct numbers numbers,
                              const real *shift, const real *scale, real *positive_out, real *positive_sum)
 {
     const int64_t width = heads * channels, repeat = period(heads);
     real p[BLOCK + LANES], factors[BLOCK + LANES], lanes[3 * MAX_HEADS], sum_lanes[MAX_HEADS];
     struct block block;
     struct block_numbers edge;
+    const int dropped = extras->dropout.on;
 
     spread(heads, q, lanes);
     spread(heads, shift, lanes + MAX_HEADS);
@@ -171,7 +173,7 @@ INLINE void gat_positive_row(int64_t heads, int64_t channels, struct edges edges
     for (int64_t h = 0; h < heads; h++) positive_sum[h] = 0;
     for (int64_t c = 0; c < width; c++) positive_out[c] = 0;
     while (next_block(&edges, heads, &block)) {
-        if (extended) {
+        if (dropped) {
             next_numbers(&numbers, heads, &block, &edge);
             dropout_factors(heads, &extras->dropout, &block, &edge, factors);
         }
@@ -185,7 +187,7 @@ INLINE void gat_positive_row(int64_t heads, int64_t channels, struct edges edges
                 const vec x = gather(heads, part, index, k, k_stride) + q_part;
                 vec y = only_edges(&block, heads, n, keep(x > 0, exponential(leaky(x, slope) - shift_part) * scale_part));
                 total += y;
-                if (extended) y *= load(factors + n);
+                if (dropped) y *= load(factors + n);
                 store(p + n, y);
             }
             store(sum_lanes + part, total);

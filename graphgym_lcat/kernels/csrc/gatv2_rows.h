@@ -1,4 +1,4 @@
-/* Attention with the score of GATv2, row by row and column by column. `extended` is a constant where these are called.
+/* Attention with the score of GATv2, row by row and column by column.
  *
  * Dropout multiplies the weights of the sums by f_ij = 0 or 1 / (1 − p): d_ij = γ_ij (f_ij g_i · v_j − D_i).
  */
@@ -7,29 +7,30 @@
 
 #include "edge_projection.h"
 
-#define ROWS_PER_BLOCK 64
+#define ROWS_PER_BLOCK 64 /* at least */
+#define MAX_BLOCKS 1024
 
 INLINE void gatv2_forward_row(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *q, const real *k,
-                              const real *v, const real *att, real slope, int extended, const struct pair_extras *extras,
+                              const real *v, const real *att, real slope, const struct pair_extras *extras,
                               struct numbers numbers, real *out, real *shift, real *scale)
 {
     const int64_t width = heads * channels, repeat = period(heads);
     real t[BLOCK + LANES], factors[BLOCK + LANES], lanes[MAX_HEADS], sum_lanes[MAX_HEADS], old[MAX_HEADS], sum[MAX_HEADS];
     struct block block, projected;
     struct block_numbers edge;
-    const int dropped = extended && extras->dropout.on;
+    const int dropped = extras->dropout.on;
 
     for (int64_t h = 0; h < heads; h++) {
         shift[h] = LOWEST;
         sum[h] = 0;
     }
     for (int64_t c = 0; c < width; c++) out[c] = 0;
-    while (next_pairs(&edges, heads, extended, extras, &block)) {
-        if (extended) next_numbers(&numbers, heads, &block, &edge);
+    while (next_pairs(&edges, heads, extras, &block)) {
+        if (extras->numbered) next_numbers(&numbers, heads, &block, &edge);
         const int64_t items = block.count * heads;
         prefetch_block(&block, k, heads * depth);
         if (k != v) prefetch_block(&block, v, width);
-        if (extended && extras->features) {
+        if (extras->features) {
             project_edges(heads, heads * depth, &block, &edge, k, extras, &projected);
             pair_scores(heads, &projected, depth, q, extras->projected, att, slope, t);
         } else {
@@ -85,21 +86,20 @@ INLINE void add_slopes(int64_t heads, int64_t depth, real slope, const real *sum
 
 /* `node` holds shift, scale and D of every destination, side by side. */
 INLINE void gatv2_backward_row(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *node, const real *q,
-                               const real *k, const real *v, const real *att, const real *grad, real slope, int extended,
-                               const struct pair_extras *extras, struct numbers numbers, real *grad_q, real *grad_att,
+                               const real *k, const real *v, const real *att, const real *grad, real slope, const struct pair_extras *extras, struct numbers numbers, real *grad_q, real *grad_att,
                                real *grad_weight)
 {
     const int64_t width = heads * depth, repeat = period(heads);
     real t[BLOCK + LANES], d[BLOCK + LANES], factors[BLOCK + LANES], lanes[3 * MAX_HEADS], sum_lanes[MAX_HEADS], sum[MAX_HEADS];
     struct block block, projected;
     struct block_numbers edge;
-    const int dropped = extended && extras->dropout.on, with_features = extended && extras->features;
+    const int dropped = extras->dropout.on, with_features = extras->features != 0;
 
     for (int64_t n = 0; n < 3; n++) spread(heads, node + n * heads, lanes + n * MAX_HEADS);
     for (int64_t h = 0; h < heads; h++) sum[h] = 0;
     for (int64_t c = 0; c < width; c++) grad_q[c] = 0;
-    while (next_pairs(&edges, heads, extended, extras, &block)) {
-        if (extended) next_numbers(&numbers, heads, &block, &edge);
+    while (next_pairs(&edges, heads, extras, &block)) {
+        if (extras->numbered) next_numbers(&numbers, heads, &block, &edge);
         prefetch_block(&block, k, width);
         if (k != v) prefetch_block(&block, v, heads * channels);
         if (with_features) {
@@ -108,7 +108,7 @@ INLINE void gatv2_backward_row(int64_t heads, int64_t depth, int64_t channels, s
         } else {
             pair_scores(heads, &block, depth, q, k, att, slope, t);
         }
-        if (extended && extras->grad_gamma)
+        if (extras->grad_gamma)
             copy_edges(heads, &block, &edge, extras->grad_gamma, d);
         else
             pair_products(heads, &block, channels, grad, v, d);
@@ -140,20 +140,20 @@ INLINE void gatv2_backward_row(int64_t heads, int64_t depth, int64_t channels, s
 
 INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *node,
                                   const real *q, const real *k, const real *v, const real *att, const real *grad, real slope,
-                                  int extended, const struct pair_extras *extras, struct numbers numbers, real *grad_k,
+                                  const struct pair_extras *extras, struct numbers numbers, real *grad_k,
                                   real *grad_v, real *grad_att)
 {
     const int64_t repeat = period(heads);
     real p[BLOCK + LANES], d[BLOCK + LANES], factors[BLOCK + LANES], sum_lanes[MAX_HEADS], sum[MAX_HEADS];
     struct block block, projected;
     struct block_numbers edge;
-    const int dropped = extended && extras->dropout.on, with_features = extended && extras->features;
+    const int dropped = extras->dropout.on, with_features = extras->features != 0;
 
     for (int64_t h = 0; h < heads; h++) sum[h] = 0;
     for (int64_t c = 0; c < heads * depth; c++) grad_k[c] = 0;
     for (int64_t c = 0; c < heads * channels; c++) grad_v[c] = 0;
-    while (next_pairs(&edges, heads, extended, extras, &block)) {
-        if (extended) next_numbers(&numbers, heads, &block, &edge);
+    while (next_pairs(&edges, heads, extras, &block)) {
+        if (extras->numbered) next_numbers(&numbers, heads, &block, &edge);
         prefetch_block(&block, q, heads * depth);
         prefetch_block(&block, grad, heads * channels);
         if (with_features) {
@@ -162,7 +162,7 @@ INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels
         } else {
             pair_scores(heads, &block, depth, k, q, att, slope, p);
         }
-        if (extended && extras->grad_gamma)
+        if (extras->grad_gamma)
             copy_edges(heads, &block, &edge, extras->grad_gamma, d);
         else
             pair_products(heads, &block, channels, v, grad, d);
@@ -186,7 +186,7 @@ INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels
         }
         fold_sum(heads, sum_lanes, sum);
         const struct row_sum values = {.heads = heads, .channels = channels, .rows = grad, .weight = p, .sum = grad_v};
-        if (!extended || !extras->grad_gamma) add_block(add_weighted_rows, values, &block);
+        if (!extras->grad_gamma) add_block(add_weighted_rows, values, &block);
         const struct row_sum slopes = {.heads = heads,
                                        .channels = depth,
                                        .rows = with_features ? extras->projected : q,
@@ -202,8 +202,7 @@ INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels
  * sources, and the gradients of q_i and k_i are added up. `node` holds shift, scale and D of all nodes, `mine` of this one. */
 INLINE void gatv2_backward_node(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *node,
                                 const real *mine, const real *x, const real *my_x, const real *v, const real *my_v, const real *att,
-                                const real *grad, const real *my_grad, real slope, int extended,
-                                const struct dropout *dropout, struct numbers as_row_numbers, struct numbers as_col_numbers,
+                                const real *grad, const real *my_grad, real slope, const struct dropout *dropout, struct numbers as_row_numbers, struct numbers as_col_numbers,
                                 real *grad_x, real *grad_v, real *grad_att)
 {
     const int64_t width = heads * depth, value_width = heads * channels, repeat = period(heads);
@@ -211,6 +210,7 @@ INLINE void gatv2_backward_node(int64_t heads, int64_t depth, int64_t channels, 
     real row_factors[BLOCK + LANES], col_factors[BLOCK + LANES], lanes[3 * MAX_HEADS], sum_lanes[MAX_HEADS], sum[MAX_HEADS];
     struct block block;
     struct block_numbers edge;
+    const int dropped = dropout->on;
 
     for (int64_t n = 0; n < 3; n++) spread(heads, mine + n * heads, lanes + n * MAX_HEADS);
     for (int64_t h = 0; h < heads; h++) sum[h] = 0;
@@ -220,7 +220,7 @@ INLINE void gatv2_backward_node(int64_t heads, int64_t depth, int64_t channels, 
         prefetch_block(&block, x, width);
         if (x != v) prefetch_block(&block, v, value_width);
         prefetch_block(&block, grad, value_width);
-        if (extended) {
+        if (dropped) {
             next_numbers(&as_row_numbers, heads, &block, &edge);
             dropout_factors(heads, dropout, &block, &edge, row_factors);
             next_numbers(&as_col_numbers, heads, &block, &edge);
@@ -240,13 +240,13 @@ INLINE void gatv2_backward_node(int64_t heads, int64_t depth, int64_t channels, 
                 const vec e = load(t + n);
                 const vec gamma_ij = exponential(e - shift) * scale, gamma_ji = exponential(e - shift_j) * scale_j;
                 vec product = load(as_row + n), product_j = load(as_col + n);
-                if (extended) {
+                if (dropped) {
                     product *= load(row_factors + n);
                     product_j *= load(col_factors + n);
                 }
                 const vec both = gamma_ij * (product - mean) + gamma_ji * (product_j - mean_j);
                 store(as_row + n, both);
-                store(as_col + n, extended ? gamma_ji * load(col_factors + n) : gamma_ji);
+                store(as_col + n, dropped ? gamma_ji * load(col_factors + n) : gamma_ji);
                 total += only_edges(&block, heads, n, both);
             }
             store(sum_lanes + part, total);
@@ -260,9 +260,13 @@ INLINE void gatv2_backward_node(int64_t heads, int64_t depth, int64_t channels, 
     add_slopes(heads, depth, slope, sum, my_x, att, grad_x, grad_att);
 }
 
-/* The number of blocks of nodes. grad_att is summed within them, then over the blocks in order, so that the result does not depend
- * on the number of threads. */
-INLINE int64_t blocks_of(int64_t nodes) { return (nodes + ROWS_PER_BLOCK - 1) / ROWS_PER_BLOCK; }
+/* How many nodes a block has: enough that the sums of the blocks take little memory. grad_att is summed within blocks, then over the
+ * blocks in order, so that the result does not depend on the number of threads. */
+static int64_t nodes_per_block(int64_t nodes)
+{
+    const int64_t least = (nodes + MAX_BLOCKS - 1) / MAX_BLOCKS;
+    return least < ROWS_PER_BLOCK ? ROWS_PER_BLOCK : least;
+}
 
 static void sum_blocks(int64_t blocks, int64_t width, const real *partial, real *sum)
 {

@@ -101,21 +101,14 @@ void lcat_slots(int64_t num_src, const int64_t *colptr, const int32_t *row, int6
 }
 
 /* Must equal INTERFACE in library.py. */
-int lcat_interface(void) { return 7; }
+int lcat_interface(void) { return 8; }
 
 /* The best instruction set that this library was built for and this processor has. */
 const char *lcat_instruction_set(void)
 {
-#if defined(LCAT_HAVE_AVX512) || defined(LCAT_HAVE_AVX2)
-    __builtin_cpu_init();
-#endif
-#ifdef LCAT_HAVE_AVX512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return "avx512";
-#endif
 #ifdef LCAT_HAVE_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) return "avx2";
 #endif
     return "generic";
 }

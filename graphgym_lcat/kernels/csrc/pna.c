@@ -2,11 +2,7 @@
 #include "pna.h"
 
 /* Vectors that are worked on at once: what belongs to them fits into the registers. */
-#ifdef __AVX512F__
-#define TILE_SIZE 4
-#else
 #define TILE_SIZE 2
-#endif
 
 INLINE vec square_root(vec x)
 {

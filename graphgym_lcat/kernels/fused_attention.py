@@ -1,19 +1,21 @@
-"""The part of the backend ``'fused'`` that needs to know which edge is which: dropout, edge features, attention coefficients.
+"""The part of the backend ``'fused'`` that computes attention, with edge features, dropout, or as coefficients.
 
 Tensors over edges that the kernels take have one row per edge of the input, then one per added self-loop.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import calls, extended_calls, extended_calls_gatv2, ops_extended, torch_path
+from graphgym_lcat.kernels import calls, calls_gat, calls_gatv2, ops_attention, torch_path
 from graphgym_lcat.kernels.backend import Coefficients, Dropout, EdgeTerm, GATScore, GATv2Score
-from graphgym_lcat.kernels.extended_calls import Extras
-from graphgym_lcat.kernels.extended_calls_gatv2 import EdgeFeatures
+from graphgym_lcat.kernels.calls import Call
+from graphgym_lcat.kernels.calls_gatv2 import EdgeFeatures
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.library import LANES
 from graphgym_lcat.kernels.ops import handle
@@ -27,8 +29,11 @@ def attend(graph: Graph, score: GATScore | GATv2Score, value: Tensor, dropout: D
     more_heads, more_channels = padding(heads, channels)
     if more_heads or more_channels:
         value = F.pad(value, (0, more_channels, 0, more_heads))
-    attend_score = _attend_gat if isinstance(score, GATScore) else _attend_gatv2
-    out = attend_score(graph, score, value, dropout)  # type: ignore[arg-type]  # chosen by the type of the score
+    out = (
+        _attend_gat(graph, score, value, dropout)
+        if isinstance(score, GATScore)
+        else _attend_gatv2(graph, score, value, dropout)
+    )
     return out[:, :heads, :channels] if more_heads or more_channels else out
 
 
@@ -52,13 +57,26 @@ def rows(tensor: Tensor) -> Tensor:
     return tensor if tensor.stride(1) == 1 or tensor.size(1) == 1 else tensor.contiguous()
 
 
+def needs_grad(*tensors: Tensor | None) -> bool:
+    """Whether the call must be differentiable."""
+    # In forward mode too: torch then reports that the kernels have no forward-mode derivatives.
+    forward_mode = torch.autograd.forward_ad._current_level >= 0
+    return forward_mode or (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors))
+
+
 def _unpack(dropout: Dropout | None) -> tuple[Tensor, float]:
     return (_NO_SEED, 0.0) if dropout is None else (dropout.seed, dropout.probability)
 
 
-def _extras(graph: Graph, dropout: Dropout | None) -> Extras:
+def _sum_call(graph: Graph, dropout: Dropout | None, edge: EdgeTerm | None) -> Call:
+    if dropout is None:
+        return Call(graph.compact, None if edge is None else graph.edge_numbers)
+    return Call(graph.compact, graph.edge_numbers, int(dropout.seed), dropout.probability)
+
+
+def _edge_call(graph: Graph, dropout: Dropout | None = None) -> Call:
     seed, probability = _unpack(dropout)
-    return Extras(graph.compact, graph.edge_numbers, int(seed), probability)
+    return Call(graph.compact, graph.edge_numbers, int(seed), probability)
 
 
 def _or_empty(tensor: Tensor | None, like: Tensor) -> Tensor:
@@ -67,12 +85,15 @@ def _or_empty(tensor: Tensor | None, like: Tensor) -> Tensor:
 
 def _attend_gat(graph: Graph, score: GATScore, value: Tensor, dropout: Dropout | None) -> Tensor:
     query, key, term = _gat_inputs(graph, score)
-    slope = score.negative_slope
+    slope, differentiable = score.negative_slope, needs_grad(query, key, value, term)
     if torch.compiler.is_compiling():
         seed, probability = _unpack(dropout)
-        inputs = query, key, value, _or_empty(term, value), seed, probability, slope
-        return ops_extended.attend_gat(*handle(graph), *inputs)[0]
-    return _AttendGAT.apply(_extras(graph, dropout), query, key, value, term, slope)
+        inputs = query, key, value, _or_empty(term, value), seed, probability, slope, differentiable
+        return ops_attention.attend_gat(*handle(graph), *inputs)[0]
+    call = _sum_call(graph, dropout, score.edge)
+    if differentiable:
+        return _AttendGAT.apply(call, query, key, value, term, slope)
+    return calls_gat.forward(call, rows(query), rows(key), value.contiguous(), term, slope, False)[0]
 
 
 def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor, dropout: Dropout | None) -> Tensor:
@@ -82,11 +103,14 @@ def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor, dropout: Dropo
         seed, probability = _unpack(dropout)
         edge = (_or_empty(t, value) for t in (features, loops, weight))
         inputs = query, key, value, att, *edge, seed, probability, slope
-        return ops_extended.attend_gatv2(*handle(graph), *inputs)[0]
-    extras = _extras(graph, dropout)
-    if features is None and query is key and extras.layout.symmetric:
-        return _AttendSymmetricGATv2.apply(extras, query, value, att, slope)
-    return _AttendGATv2.apply(extras, query, key, value, att, features, loops, weight, slope)
+        return ops_attention.attend_gatv2(*handle(graph), *inputs)[0]
+    call = _sum_call(graph, dropout, score.edge)
+    if not needs_grad(query, key, value, att, features, loops, weight):
+        nodes = query.contiguous(), key.contiguous(), value.contiguous(), att.contiguous()
+        return calls_gatv2.forward(call, *nodes, _edge(features, loops, weight), slope)[0]
+    if features is None and query is key and call.layout.symmetric:
+        return _AttendSymmetricGATv2.apply(call, query, value, att, slope)
+    return _AttendGATv2.apply(call, query, key, value, att, features, loops, weight, slope)
 
 
 def _gat_gamma(graph: Graph, score: GATScore, dropout: Dropout | None) -> Tensor:
@@ -95,8 +119,8 @@ def _gat_gamma(graph: Graph, score: GATScore, dropout: Dropout | None) -> Tensor
     if torch.compiler.is_compiling():
         seed, probability = _unpack(dropout)
         inputs = query, key, _or_empty(term, key), seed, probability, slope
-        return ops_extended.gat_coefficients(*handle(graph), *inputs)[0]
-    return _GATCoefficients.apply(_extras(graph, dropout), query, key, term, slope)
+        return ops_attention.gat_coefficients(*handle(graph), *inputs)[0]
+    return _GATCoefficients.apply(_edge_call(graph, dropout), query, key, term, slope)
 
 
 def _gatv2_gamma(graph: Graph, score: GATv2Score, dropout: Dropout | None) -> Tensor:
@@ -104,10 +128,10 @@ def _gatv2_gamma(graph: Graph, score: GATv2Score, dropout: Dropout | None) -> Te
     slope = score.negative_slope
     if torch.compiler.is_compiling():
         seed, probability = _unpack(dropout)
-        edge = (_or_empty(t, score.key) for t in (features, loops, weight))
+        edge = (_or_empty(t, key) for t in (features, loops, weight))
         inputs = query, key, att, *edge, seed, probability, slope
-        return ops_extended.gatv2_coefficients(*handle(graph), *inputs)[0]
-    return _GATv2Coefficients.apply(_extras(graph, dropout), query, key, att, features, loops, weight, slope)
+        return ops_attention.gatv2_coefficients(*handle(graph), *inputs)[0]
+    return _GATv2Coefficients.apply(_edge_call(graph, dropout), query, key, att, features, loops, weight, slope)
 
 
 def _gat_inputs(graph: Graph, score: GATScore) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -124,14 +148,12 @@ def _gat_inputs(graph: Graph, score: GATScore) -> tuple[Tensor, Tensor, Tensor |
         loops = torch_path.loop_features(graph, score.edge)
         return query, key, torch.cat([features, loops]) @ weight.t()
     given = loops if isinstance(loops, Tensor) else None
-    return (
-        query,
-        key,
-        _GATTerm.apply(_extras(graph, None), features, given, weight, loops == "mean" if given is None else False),
-    )
+    return query, key, _GATTerm.apply(_edge_call(graph), features, given, weight, given is None and loops == "mean")
 
 
-def _gatv2_inputs(graph: Graph, score: GATv2Score) -> tuple[Tensor | None, ...]:
+def _gatv2_inputs(
+    graph: Graph, score: GATv2Score
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """Query, key, att, and features of edges, of self-loops and their projection, with heads and depth added."""
     heads, depth = score.key.shape[1:]
     more_heads, more_depth = padding(heads, depth)
@@ -152,24 +174,24 @@ def _gatv2_inputs(graph: Graph, score: GATv2Score) -> tuple[Tensor | None, ...]:
 def _loop_features(graph: Graph, edge: EdgeTerm) -> Tensor:
     if isinstance(edge.loop_features, Tensor) or torch.compiler.is_compiling():
         return torch_path.loop_features(graph, edge)
-    return _FillLoops.apply(_extras(graph, None), edge.features, edge.loop_features == "mean")
+    return _FillLoops.apply(_edge_call(graph), edge.features, edge.loop_features == "mean")
 
 
 class _FillLoops(torch.autograd.Function):
     """Mean or sum of the rows of a node's in-edges."""
 
     @staticmethod
-    def forward(ctx, extras: Extras, features: Tensor, mean: bool) -> Tensor:
-        ctx.extras, ctx.mean, ctx.shape = extras, mean, features.shape
-        loops = features.new_empty(extras.layout.self_loops, features.size(1))
-        extended_calls.fill_loops(extras, features.contiguous(), loops, mean)
+    def forward(ctx, call: Call, features: Tensor, mean: bool) -> Tensor:
+        ctx.call, ctx.mean, ctx.shape = call, mean, features.shape
+        loops = features.new_empty(call.layout.self_loops, features.size(1))
+        calls.fill_loops(call, features.contiguous(), loops, mean)
         return loops
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
         grad_features = grad.new_zeros(ctx.shape)
-        extended_calls.fill_loops_backward(ctx.extras, grad.contiguous(), grad_features, ctx.mean)
+        calls.fill_loops_backward(ctx.call, grad.contiguous(), grad_features, ctx.mean)
         return None, grad_features, None
 
 
@@ -177,14 +199,14 @@ class _GATTerm(torch.autograd.Function):
     """``features @ weightᵀ`` of edges and self-loops, ``[E + self_loops, H]``."""
 
     @staticmethod
-    def forward(ctx, extras: Extras, features: Tensor, loops: Tensor | None, weight: Tensor, mean: bool) -> Tensor:
-        ctx.extras, ctx.mean = extras, mean
+    def forward(ctx, call: Call, features: Tensor, loops: Tensor | None, weight: Tensor, mean: bool) -> Tensor:
+        ctx.call, ctx.mean = call, mean
         ctx.save_for_backward(features, loops, weight)
-        count = extras.numbers.edges
-        term = features.new_empty(extras.num_edges, weight.size(0))
+        count = features.size(0)
+        term = features.new_empty(count + call.layout.self_loops, weight.size(0))
         torch.mm(features, weight.t(), out=term[:count])
         if loops is None:  # the mean of features has the mean of their products
-            extended_calls.fill_loops(extras, term, term[count:], mean)
+            calls.fill_loops(call, term, term[count:], mean)
         else:
             torch.mm(loops, weight.t(), out=term[count:])
         return term
@@ -193,11 +215,11 @@ class _GATTerm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, grad: Tensor):
         features, loops, weight = ctx.saved_tensors
-        count = ctx.extras.numbers.edges
+        count = features.size(0)
         grad_features = grad_loops = None
         if loops is None:
             grad = grad.clone(memory_format=torch.contiguous_format)
-            extended_calls.fill_loops_backward(ctx.extras, grad[count:], grad, ctx.mean)
+            calls.fill_loops_backward(ctx.call, grad[count:], grad, ctx.mean)
         grad_weight = grad[:count].t() @ features
         if loops is not None:
             grad_weight = grad_weight + grad[count:].t() @ loops
@@ -210,14 +232,11 @@ class _GATTerm(torch.autograd.Function):
 
 class _AttendGAT(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx, extras: Extras, query: Tensor, key: Tensor, value: Tensor, term: Tensor | None, slope: float
-    ) -> Tensor:
-        ctx.extras, ctx.slope = extras, slope
+    def forward(ctx, call: Call, query: Tensor, key: Tensor, value: Tensor, term: Tensor | None, slope: float):
+        ctx.call, ctx.slope = call, slope
         query, key, value = rows(query), rows(key), value.contiguous()
-        size = extras.layout.num_dst * value.size(1) * value.size(2) * value.element_size()
-        train = any(ctx.needs_input_grad) and size <= calls.MAX_KEPT_BYTES
-        out, state = extended_calls.gat_forward(extras, query, key, value, term, slope, train)
+        size = call.layout.num_dst * value.size(1) * value.size(2) * value.element_size()
+        out, state = calls_gat.forward(call, query, key, value, term, slope, size <= calls.MAX_KEPT_BYTES)
         ctx.save_for_backward(query, key, value, term, out, *state)
         return out
 
@@ -226,15 +245,15 @@ class _AttendGAT(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         query, key, value, term, out, *state = ctx.saved_tensors
         inputs = query, key, value, term, ctx.slope
-        return None, *extended_calls.gat_backward(ctx.extras, *inputs, out, tuple(state), grad.contiguous()), None
+        return None, *calls_gat.backward(ctx.call, *inputs, out, tuple(state), grad.contiguous()), None
 
 
 class _GATCoefficients(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, extras: Extras, query: Tensor, key: Tensor, term: Tensor | None, slope: float) -> Tensor:
-        ctx.extras, ctx.slope = extras, slope
+    def forward(ctx, call: Call, query: Tensor, key: Tensor, term: Tensor | None, slope: float) -> Tensor:
+        ctx.call, ctx.slope = call, slope
         query, key = rows(query), rows(key)
-        gamma, shift, scale = extended_calls.gat_coefficients(extras, query, key, term, slope)
+        gamma, shift, scale = calls_gat.coefficients(call, query, key, term, slope)
         ctx.save_for_backward(query, key, term, gamma, shift, scale)
         return gamma
 
@@ -243,7 +262,7 @@ class _GATCoefficients(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         query, key, term, gamma, shift, scale = ctx.saved_tensors
         inputs = query, key, term, ctx.slope
-        grads = extended_calls.gat_coefficients_backward(ctx.extras, *inputs, gamma, shift, scale, grad.contiguous())
+        grads = calls_gat.coefficients_backward(ctx.call, *inputs, gamma, shift, scale, grad.contiguous())
         return None, *grads[:2], None if term is None else grads[2], None
 
 
@@ -254,23 +273,16 @@ def _edge(features: Tensor | None, loops: Tensor | None, weight: Tensor | None) 
 
 
 class _AttendGATv2(torch.autograd.Function):
+    """Of call, query, key, value, att, the features of edges and self-loops, their projection, and the slope."""
+
     @staticmethod
-    def forward(
-        ctx,
-        extras: Extras,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        att: Tensor,
-        features: Tensor | None,
-        loops: Tensor | None,
-        weight: Tensor | None,
-        slope: float,
-    ) -> Tensor:
-        ctx.extras, ctx.slope = extras, slope
-        nodes = query.contiguous(), key.contiguous(), value.contiguous(), att.contiguous()
+    def forward(ctx, call: Call, *inputs) -> Tensor:
+        *nodes, features, loops, weight, slope = inputs
+        ctx.call, ctx.slope = call, slope
+        nodes = [node.contiguous() for node in nodes]
         edge = _edge(features, loops, weight)
-        state = extended_calls_gatv2.gatv2_forward(extras, *nodes, edge, slope)
+        arguments: tuple[Any, ...] = (*nodes, edge, slope)
+        state = calls_gatv2.forward(call, *arguments)
         ctx.save_for_backward(*nodes, *(edge or (None, None, None)), *state)
         return state[0]
 
@@ -280,59 +292,48 @@ class _AttendGATv2(torch.autograd.Function):
         query, key, value, att, features, loops, weight, out, shift, scale = ctx.saved_tensors
         inputs = query, key, value, att, _edge(features, loops, weight), ctx.slope
         need = ctx.needs_input_grad[5] or ctx.needs_input_grad[6]
-        grads = extended_calls_gatv2.gatv2_backward(ctx.extras, *inputs, out, shift, scale, grad.contiguous(), need)
+        grads = calls_gatv2.backward(ctx.call, *inputs, out, shift, scale, grad.contiguous(), need)
         return None, *grads, None
 
 
 class _AttendSymmetricGATv2(torch.autograd.Function):
-    """Query and key are one tensor and every edge goes both ways: ``i → j`` and ``j → i`` have one score, computed once."""
+    """Query and key are the same tensor and every edge goes both ways: ``i → j`` and ``j → i`` share one score, computed once."""
 
     @staticmethod
-    def forward(ctx, extras: Extras, features: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:
-        ctx.extras, ctx.slope = extras, slope
+    def forward(ctx, call: Call, features: Tensor, value: Tensor, att: Tensor, slope: float) -> Tensor:
+        ctx.call, ctx.slope = call, slope
         features, value, att = features.contiguous(), value.contiguous(), att.contiguous()
-        state = extended_calls_gatv2.gatv2_forward(extras, features, features, value, att, None, slope)
+        state = calls_gatv2.forward(call, features, features, value, att, None, slope)
         ctx.save_for_backward(features, value, att, *state)
         return state[0]
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        features, value, att, out, shift, scale = ctx.saved_tensors
-        state = out, shift, scale, grad.contiguous()
-        return (
-            None,
-            *extended_calls_gatv2.gatv2_backward_symmetric(ctx.extras, features, value, att, ctx.slope, *state),
-            None,
-        )
+        features, value, att, *state = ctx.saved_tensors
+        inputs = features, value, att, ctx.slope, *state, grad.contiguous()
+        return None, *calls_gatv2.backward_symmetric(ctx.call, *inputs), None
 
 
 class _GATv2Coefficients(torch.autograd.Function):
+    """Of call, query, key, att, the features of edges and self-loops, their projection, and the slope."""
+
     @staticmethod
-    def forward(
-        ctx,
-        extras: Extras,
-        query: Tensor,
-        key: Tensor,
-        att: Tensor,
-        features: Tensor | None,
-        loops: Tensor | None,
-        weight: Tensor | None,
-        slope: float,
-    ) -> Tensor:
-        ctx.extras, ctx.slope = extras, slope
-        nodes = query.contiguous(), key.contiguous(), att.contiguous()
+    def forward(ctx, call: Call, *inputs) -> Tensor:
+        *nodes, features, loops, weight, slope = inputs
+        ctx.call, ctx.slope = call, slope
+        nodes = [node.contiguous() for node in nodes]
         edge = _edge(features, loops, weight)
-        state = extended_calls_gatv2.gatv2_coefficients(extras, *nodes, edge, slope)
+        arguments: tuple[Any, ...] = (*nodes, edge, slope)
+        state = calls_gatv2.coefficients(call, *arguments)
         ctx.save_for_backward(*nodes, *(edge or (None, None, None)), *state)
         return state[0]
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        query, key, att, features, loops, weight, gamma, shift, scale = ctx.saved_tensors
+        query, key, att, features, loops, weight, *state = ctx.saved_tensors
         inputs = query, key, att, _edge(features, loops, weight), ctx.slope
         need = ctx.needs_input_grad[4] or ctx.needs_input_grad[5]
-        state = gamma, shift, scale, grad.contiguous()
-        grads = extended_calls_gatv2.gatv2_coefficients_backward(ctx.extras, *inputs, *state, need)
-        return None, *grads, None
+        arguments: tuple[Any, ...] = (*inputs, *state, grad.contiguous(), need)
+        return None, *calls_gatv2.coefficients_backward(ctx.call, *arguments), None

@@ -1,7 +1,4 @@
-"""The C functions for dropout, edge features and attention coefficients on tensors, with the score of GATv2.
-
-Conventions are those of :mod:`graphgym_lcat.kernels.extended_calls`.
-"""
+"""The C functions of attention with the score of GATv2: see :mod:`graphgym_lcat.kernels.calls`."""
 
 from __future__ import annotations
 
@@ -10,8 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from graphgym_lcat.kernels import calls
-from graphgym_lcat.kernels.extended_calls import Extras, pointer
+from graphgym_lcat.kernels.calls import Call, _call, _threads, pointer
 
 
 class EdgeFeatures(NamedTuple):
@@ -31,8 +27,8 @@ class EdgeFeatures(NamedTuple):
 _NO_FEATURES = (0, 0, 0, 0)
 
 
-def gatv2_forward(
-    extras: Extras,
+def forward(
+    call: Call,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -40,16 +36,16 @@ def gatv2_forward(
     edge: EdgeFeatures | None,
     slope: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """See :func:`graphgym_lcat.kernels.calls.gatv2_forward`; projected edge features are added to query and key."""
-    layout = extras.layout
+    """The sums ``[num_dst, H, C]``, and per node and head the shift and scale of the softmax."""
+    layout = call.layout
     _, heads, channels = value.shape
     out = value.new_empty(layout.num_dst, heads, channels)
     shift = value.new_empty(layout.num_dst, heads)
     scale = torch.empty_like(shift)
-    calls._call(
-        "gatv2_extended_forward",
+    _call(
+        "gatv2_forward",
         value,
-        *extras.by_row,
+        *call.by_row,
         heads,
         key.size(2),
         channels,
@@ -59,13 +55,13 @@ def gatv2_forward(
         out.data_ptr(),
         shift.data_ptr(),
         scale.data_ptr(),
-        calls._threads(layout, heads * channels),
+        _threads(layout, heads * channels),
     )
     return out, shift, scale
 
 
-def gatv2_backward(
-    extras: Extras,
+def backward(
+    call: Call,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -79,14 +75,14 @@ def gatv2_backward(
     features_need_grad: bool = True,
 ) -> tuple[Tensor | None, ...]:
     """Gradients of query, key, value, att; and of the features of edges and self-loops (if needed) and their projection."""
-    layout = extras.layout
+    layout = call.layout
     _, heads, channels = value.shape
     grads = tuple(torch.empty_like(t) for t in (query, key, value, att))
-    edge_grads = _new_edge_gradients(extras, edge, features_need_grad)
-    calls._call(
-        "gatv2_extended_backward",
+    edge_grads = _new_edge_gradients(call, edge, features_need_grad)
+    _call(
+        "gatv2_backward",
         value,
-        *extras.both,
+        *call.both,
         heads,
         key.size(2),
         channels,
@@ -96,13 +92,13 @@ def gatv2_backward(
         *(t.data_ptr() for t in (out, shift, scale, grad)),
         *(g.data_ptr() for g in grads),
         *_edge_gradient_pointers(edge_grads),
-        calls._threads(layout, heads * channels),
+        _threads(layout, heads * channels),
     )
     return *grads, *edge_grads
 
 
-def gatv2_backward_symmetric(
-    extras: Extras,
+def backward_symmetric(
+    call: Call,
     features: Tensor,
     value: Tensor,
     att: Tensor,
@@ -112,14 +108,14 @@ def gatv2_backward_symmetric(
     scale: Tensor,
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """See :func:`graphgym_lcat.kernels.calls.gatv2_backward_symmetric`."""
-    layout = extras.layout
+    """Gradients of features (query and key in one), value and att, for a symmetric layout."""
+    layout = call.layout
     _, heads, channels = value.shape
     grads = torch.empty_like(features), torch.empty_like(value), torch.empty_like(att)
-    calls._call(
-        "gatv2_extended_backward_symmetric",
+    _call(
+        "gatv2_backward_symmetric",
         value,
-        *extras.by_row,
+        *call.by_row,
         heads,
         features.size(2),
         channels,
@@ -127,36 +123,36 @@ def gatv2_backward_symmetric(
         slope,
         *(t.data_ptr() for t in (out, shift, scale, grad)),
         *(g.data_ptr() for g in grads),
-        calls._threads(layout, heads * channels),
+        _threads(layout, heads * channels),
     )
     return grads
 
 
-def gatv2_coefficients(
-    extras: Extras, query: Tensor, key: Tensor, att: Tensor, edge: EdgeFeatures | None, slope: float
+def coefficients(
+    call: Call, query: Tensor, key: Tensor, att: Tensor, edge: EdgeFeatures | None, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Coefficients ``[edges, H]``, and per node and head the shift and scale of the softmax."""
-    layout = extras.layout
+    layout = call.layout
     _, heads, depth = key.shape
-    gamma = extras.new_edges(key, heads)
+    gamma = call.new_edges(key, heads)
     shift, scale = key.new_empty(layout.num_dst, heads), key.new_empty(layout.num_dst, heads)
-    calls._call(
+    _call(
         "gatv2_coefficients_forward",
         key,
-        *extras.by_row,
+        *call.by_row,
         heads,
         depth,
         *(t.data_ptr() for t in (query, key, att)),
         *(_NO_FEATURES if edge is None else edge.arguments),
         slope,
         *(t.data_ptr() for t in (gamma, shift, scale)),
-        calls._threads(layout, heads * depth),
+        _threads(layout, heads * depth),
     )
     return gamma, shift, scale
 
 
-def gatv2_coefficients_backward(
-    extras: Extras,
+def coefficients_backward(
+    call: Call,
     query: Tensor,
     key: Tensor,
     att: Tensor,
@@ -169,14 +165,14 @@ def gatv2_coefficients_backward(
     features_need_grad: bool = True,
 ) -> tuple[Tensor | None, ...]:
     """Gradients of query, key, att; and of the features of edges and self-loops (if needed) and their projection."""
-    layout = extras.layout
+    layout = call.layout
     _, heads, depth = key.shape
     grads = tuple(torch.empty_like(t) for t in (query, key, att))
-    edge_grads = _new_edge_gradients(extras, edge, features_need_grad)
-    calls._call(
+    edge_grads = _new_edge_gradients(call, edge, features_need_grad)
+    _call(
         "gatv2_coefficients_backward",
         key,
-        *extras.both,
+        *call.both,
         heads,
         depth,
         *(t.data_ptr() for t in (query, key, att)),
@@ -185,7 +181,7 @@ def gatv2_coefficients_backward(
         *(t.data_ptr() for t in (gamma, shift, scale, grad)),
         *(g.data_ptr() for g in grads),
         *_edge_gradient_pointers(edge_grads),
-        calls._threads(layout, heads * depth),
+        _threads(layout, heads * depth),
     )
     return *grads, *edge_grads
 
@@ -193,12 +189,12 @@ def gatv2_coefficients_backward(
 EdgeGradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 
 
-def _new_edge_gradients(extras: Extras, edge: EdgeFeatures | None, features_need_grad: bool) -> EdgeGradients:
+def _new_edge_gradients(call: Call, edge: EdgeFeatures | None, features_need_grad: bool) -> EdgeGradients:
     if edge is None:
         return None, None, None
     grad_features = grad_loops = None
     if features_need_grad:
-        create = torch.empty_like if extras.numbers.complete else torch.zeros_like
+        create = torch.empty_like if call.edge_numbers.complete else torch.zeros_like
         grad_features, grad_loops = create(edge.features), torch.empty_like(edge.loop_features)
     return grad_features, grad_loops, torch.zeros_like(edge.weight)  # not written if there are no edges at all
 
