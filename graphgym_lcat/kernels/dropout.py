@@ -14,9 +14,13 @@ _WORD = 0xFFFFFFFF
 _STEP = 0x9E3779B9
 
 
-def draw_seed() -> Tensor:
-    """A seed for one forward pass, from torch's default generator: an int64 tensor with one number, on the CPU."""
-    return torch.randint(-(2**63), 2**63 - 1, (1,), dtype=torch.int64)
+def draw_seed(device: torch.device | None = None) -> Tensor:
+    """A seed for one forward pass, an int64 tensor with one number, from torch's default generator.
+
+    On a GPU, it is that of the GPU: nothing is copied there, and every replay of a CUDA graph draws another seed.
+    """
+    on_gpu = device is not None and device.type == "cuda"
+    return torch.randint(-(2**63), 2**63 - 1, (1,), dtype=torch.int64, device=device if on_gpu else None)
 
 
 def keep_mask(seed: Tensor | int, edge: Tensor, heads: int, probability: float) -> Tensor:

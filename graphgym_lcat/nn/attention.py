@@ -105,7 +105,7 @@ class ConvolvedAttention(Module):
     ) -> Tensor:
         """``Σ_j γ_ij value_j``, ``[num_dst, H, C]``. See :class:`.ScoreInputs` for ``key``, ``query`` and ``edges``."""
         score = self._pair_score(ScoreInputs(graph, key, query, edges))
-        return dispatch.attend(self.backend, graph, score, value, _draw_dropout(dropout))
+        return dispatch.attend(self.backend, graph, score, value, _draw_dropout(dropout, key))
 
     def _attend_and_show(
         self,
@@ -118,7 +118,7 @@ class ConvolvedAttention(Module):
     ) -> tuple[Tensor, Coefficients]:
         """Both: ``Σ_j γ_ij value_j``, and γ itself."""
         score = self._pair_score(ScoreInputs(graph, key, query, edges))
-        drawn = _draw_dropout(dropout)
+        drawn = _draw_dropout(dropout, key)
         out = dispatch.attend(self.backend, graph, score, value, drawn)
         return out, dispatch.coefficients(self.backend, graph, score, drawn)
 
@@ -132,7 +132,7 @@ class ConvolvedAttention(Module):
     ) -> Coefficients:
         """γ itself."""
         score = self._pair_score(ScoreInputs(graph, key, query, edges))
-        return dispatch.coefficients(self.backend, graph, score, _draw_dropout(dropout))
+        return dispatch.coefficients(self.backend, graph, score, _draw_dropout(dropout, key))
 
     def _pair_score(self, inputs: ScoreInputs) -> PairScore:
         if self.interpolation.fixed1 == 0:
@@ -144,8 +144,8 @@ class ConvolvedAttention(Module):
         return find_score(self.score).prepare(inputs, parameters)
 
 
-def _draw_dropout(probability: float) -> Dropout | None:
-    return Dropout(probability, draw_seed()) if probability else None
+def _draw_dropout(probability: float, like: Tensor) -> Dropout | None:
+    return Dropout(probability, draw_seed(like.device)) if probability else None
 
 
 class AttentionLayer(ConvolvedAttention, MessagePassing):
