@@ -68,6 +68,7 @@ class BuildKernels(build_ext):
         jobs = [
             (kernel, suffix, [f"-DSUFFIX={suffix}", *flags]) for kernel in KERNELS for suffix, flags in variants.items()
         ]
+        jobs.append(("sampling", "sampling", optimize("-O3")))
         jobs.append(("layout", "layout", [*optimize("-O2"), *(f"-DLCAT_HAVE_{name.upper()}" for name in sets)]))
 
         def compile_kernel(job):

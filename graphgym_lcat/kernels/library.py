@@ -49,6 +49,14 @@ SIGNATURES = {
     "pna_backward": "nppnpppnn" + "ppp" + "np" + "ppp" + "pppt",
     "attend_pairs": "npppdd" + "nnp" + "pt",
 }
+# Without numbers of any type, so there is one of each.
+SAMPLING = {
+    "prefer_large_pages": ("pn", None),
+    "in_edges": ("nppnnpp", ctypes.c_int),
+    "sample_counts": ("nppnp", ctypes.c_int64),
+    "sample_edges": ("npppnnpnpppt", None),
+    "number_nodes": ("nppnp", ctypes.c_int64),
+}
 _TYPES: dict[str, Any] = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
 
 
@@ -61,6 +69,7 @@ class Library:
     layout: Callable[..., int]
     edge_numbers: Callable[..., int]
     slots: Callable[..., None]
+    sampling: dict[str, Callable[..., int]]
     kernels: dict[tuple[str, torch.dtype], Callable[..., int]]
 
     def call(self, name: str, dtype: torch.dtype, *arguments: int | float) -> None:
@@ -133,7 +142,11 @@ def _bind(handle: ctypes.CDLL) -> Library | str:
     slots = handle.lcat_slots
     slots.argtypes = [_TYPES[a] for a in "nppnppp"]
     slots.restype = None
-    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, edge_numbers, slots, kernels)
+    sampling = {name: getattr(handle, f"lcat_{name}") for name in SAMPLING}
+    for name, (arguments, result) in SAMPLING.items():
+        sampling[name].argtypes = [_TYPES[a] for a in arguments]
+        sampling[name].restype = result
+    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, edge_numbers, slots, sampling, kernels)
 
 
 def _share_openmp_runtime() -> None:

@@ -102,9 +102,10 @@ class ConvolvedAttention(Module):
         value: Tensor,
         edges: EdgeFeatures | None = None,
         dropout: float = 0.0,
+        query_sources: Tensor | None = None,
     ) -> Tensor:
-        """``Σ_j γ_ij value_j``, ``[num_dst, H, C]``. See :class:`.ScoreInputs` for ``key``, ``query`` and ``edges``."""
-        score = self._pair_score(ScoreInputs(graph, key, query, edges))
+        """``Σ_j γ_ij value_j``, ``[num_dst, H, C]``. See :class:`.ScoreInputs` for the other arguments."""
+        score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
         return dispatch.attend(self.backend, graph, score, value, _draw_dropout(dropout, key))
 
     def _attend_and_show(
@@ -115,9 +116,10 @@ class ConvolvedAttention(Module):
         value: Tensor,
         edges: EdgeFeatures | None = None,
         dropout: float = 0.0,
+        query_sources: Tensor | None = None,
     ) -> tuple[Tensor, Coefficients]:
         """Both: ``Σ_j γ_ij value_j``, and γ itself."""
-        score = self._pair_score(ScoreInputs(graph, key, query, edges))
+        score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
         drawn = _draw_dropout(dropout, key)
         out = dispatch.attend(self.backend, graph, score, value, drawn)
         return out, dispatch.coefficients(self.backend, graph, score, drawn)
@@ -129,9 +131,10 @@ class ConvolvedAttention(Module):
         query: Tensor | None,
         edges: EdgeFeatures | None = None,
         dropout: float = 0.0,
+        query_sources: Tensor | None = None,
     ) -> Coefficients:
         """γ itself."""
-        score = self._pair_score(ScoreInputs(graph, key, query, edges))
+        score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
         return dispatch.coefficients(self.backend, graph, score, _draw_dropout(dropout, key))
 
     def _pair_score(self, inputs: ScoreInputs) -> PairScore:

@@ -29,15 +29,17 @@ def init_attention_vector(vector: Tensor, init: str) -> None:
 
 
 class Projection(Linear):
-    """A PyG ``Linear`` without bias, initialised as ``init`` says; ``in_channels`` may be −1."""
+    """A PyG ``Linear``, initialised as ``init`` says; ``in_channels`` may be −1. A bias starts at 0."""
 
-    def __init__(self, in_channels: int, out_channels: int, init: str):
+    def __init__(self, in_channels: int, out_channels: int, init: str, bias: bool = False):
         self.init = init
-        super().__init__(in_channels, out_channels, bias=False)
+        super().__init__(in_channels, out_channels, bias=bias)
 
     def reset_parameters(self) -> None:
         if self.in_channels > 0:
             init_weight(self.weight, self.init)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
 
     def materialize(self, x: Tensor) -> None:
         """Creates the weight for inputs like ``x``, if it does not exist yet."""
