@@ -18,12 +18,13 @@ from torch import Tensor
 
 from graphgym_lcat.kernels.graph import Graph
 
-Operator = Literal["neighbor_mean", "convolve", "attend", "coefficients", "statistics"]
+Operator = Literal["neighbor_mean", "convolve", "attend", "attend_convolved", "coefficients", "statistics"]
 
 DESCRIPTIONS = {
     "neighbor_mean": "means over neighbours",
     "convolve": "convolved features",
     "attend": "sums weighted by attention",
+    "attend_convolved": "convolution and attention in one call",
     "coefficients": "attention coefficients",
     "statistics": "statistics of messages",
 }
@@ -100,6 +101,39 @@ class FunctionScore(NamedTuple):
 
 # `kind` is the name of a score in capabilities and requests.
 PairScore = EqualScore | GATScore | GATv2Score | FunctionScore
+
+
+class Lambda(NamedTuple):
+    """λ1 or λ2 of a layer, as numbers.
+
+    Attributes:
+        values: One for all heads, or one per head.
+        parameter: The parameter behind it, ``[len(values)]``; None if λ is fixed.
+        derivatives: Those of the values by the parameter.
+    """
+
+    values: tuple[float, ...]
+    parameter: Tensor | None = None
+    derivatives: tuple[float, ...] = ()
+
+
+class ConvolvedScore(NamedTuple):
+    """The score of GAT or GATv2 between nodes of one set, with the convolution of its inputs still to be computed.
+
+    Attributes:
+        kind: ``'gat'`` or ``'gatv2'``.
+        key: ``[nodes, H, C]``, before convolution.
+        vectors: Attention vectors ``[1, H, C]``: those of sources and destinations for GAT, one for GATv2.
+        lambda1, lambda2: Of the layer.
+        negative_slope: Slope of the LeakyReLU.
+    """
+
+    kind: str
+    key: Tensor
+    vectors: tuple[Tensor, ...]
+    lambda1: Lambda
+    lambda2: Lambda
+    negative_slope: float
 
 
 class Dropout(NamedTuple):
@@ -269,6 +303,19 @@ class Backend(Protocol):
 
         Returns:
             ``[num_dst, len(names) * F]``.
+        """
+        ...
+
+
+class ConvolvingBackend(Backend, Protocol):
+    """A backend that also lists ``'attend_convolved'``, which saves the calls between a layer and its kernels."""
+
+    def attend_convolved(
+        self, graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None, dropout: Dropout | None
+    ) -> Tensor:
+        """:meth:`Backend.attend` with the score of convolved features, plus ``bias`` ``[H * C]``: ``[nodes, H * C]``.
+
+        ``value`` may be ``score.key`` itself. The result shares no memory with what the backward pass needs.
         """
         ...
 

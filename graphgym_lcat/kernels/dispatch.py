@@ -11,6 +11,7 @@ import functools
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from graphgym_lcat.kernels import fused, torch_path
 from graphgym_lcat.kernels.backend import (
     Backend,
     Coefficients,
+    ConvolvingBackend,
     Dropout,
     EqualScore,
     Operator,
@@ -78,6 +80,22 @@ def attend(backend: str, graph: Graph, score: PairScore, value: Tensor, dropout:
         return neighbor_mean(backend, graph, value.flatten(1)).view(-1, *value.shape[1:])
     request = _score_request("attend", graph, score, dropout, value)
     return choose(backend, request).attend(graph, score, value, dropout)
+
+
+def find_convolving(
+    backend: str, graph: Graph, score: str, dropout: bool, key: Tensor, *more: Tensor | None
+) -> ConvolvingBackend | None:
+    """The backend for :meth:`.ConvolvingBackend.attend_convolved` with these tensors, if there is one; None in compiled code."""
+    if torch.compiler.is_compiling():
+        return None
+    dtypes = tuple([tensor.dtype for tensor in (key, *more) if tensor is not None])
+    nodes = graph.num_src, graph.num_dst
+    request = Request("attend_convolved", key.device.type, dtypes, nodes, key.size(1), score, dropout=dropout)
+    name = _resolve(backend)
+    for candidate in reversed(_BACKENDS.values()):
+        if name in ("auto", candidate.name) and why_not(candidate, request) is None:
+            return cast(ConvolvingBackend, candidate)
+    return None
 
 
 def coefficients(backend: str, graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:

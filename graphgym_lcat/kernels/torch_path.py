@@ -49,7 +49,7 @@ MIN_VARIANCE = 1e-5
 
 name = "torch"
 can = Capabilities(
-    operators=frozenset(DESCRIPTIONS),
+    operators=frozenset(DESCRIPTIONS) - {"attend_convolved"},
     scores=frozenset({"equal", "gat", "gatv2", "function"}),
     edge_term=True,
     dropout=True,
