@@ -124,7 +124,7 @@ class ConvolvedAttention(Module):
         if backend is None:
             return None
         score = ConvolvedScore(rule.at_once, key, vectors, *self.interpolation.numbers(), self.negative_slope)
-        return backend.attend_convolved(graph, score, value, bias, _draw_dropout(dropout))
+        return backend.attend_convolved(graph, score, value, bias, _draw_dropout(dropout, value))
 
     def _attend_and_show(
         self,
