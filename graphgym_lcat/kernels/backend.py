@@ -161,7 +161,7 @@ class Coefficients(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a call needs from a backend."""
+    """What a call needs from a backend. ``device`` is a type of devices, ``device_index`` says which of them."""
 
     operator: Operator
     device: str
@@ -172,6 +172,7 @@ class Request(NamedTuple):
     edge_term: bool = False
     dropout: bool = False
     derivatives: int = 1
+    device_index: int | None = None
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class Capabilities:
         edge_term, dropout: Whether scores may have an edge term, and coefficients dropout.
         plain_operators: Operators that support neither of them.
         devices: Types of devices.
-        dtypes: Types of numbers; all tensors of a call must then have the same.
+        dtypes: Types of numbers; all tensors of a call must then have the same, unless ``mixed_dtypes``.
         max_heads, max_nodes: Largest numbers of heads and nodes.
         derivatives: Highest order of derivatives.
     """
@@ -196,6 +197,7 @@ class Capabilities:
     plain_operators: frozenset[str] = frozenset()
     devices: frozenset[str] | None = None
     dtypes: tuple[torch.dtype, ...] | None = None
+    mixed_dtypes: bool = False
     max_heads: int | None = None
     max_nodes: int | None = None
     derivatives: int | None = None
@@ -227,7 +229,7 @@ class Capabilities:
                 if dtype not in self.dtypes:
                     names = " or ".join(str(known).removeprefix("torch.") for known in self.dtypes)
                     return f"it computes with {names}, the data is {dtype}"
-                if dtype != first:
+                if dtype != first and not self.mixed_dtypes:
                     return f"it computes with numbers of one type, the data is {first} and {dtype}"
         if self.max_heads is not None and request.heads > self.max_heads:
             return f"it computes up to {self.max_heads} heads, the layer has {request.heads}"

@@ -106,7 +106,7 @@ class ConvolvedAttention(Module):
     ) -> Tensor:
         """``Σ_j γ_ij value_j``, ``[num_dst, H, C]``. See :class:`.ScoreInputs` for the other arguments."""
         score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
-        return dispatch.attend(self.backend, graph, score, value, _draw_dropout(dropout))
+        return dispatch.attend(self.backend, graph, score, value, _draw_dropout(dropout, key))
 
     def _attend_at_once(
         self, graph: Graph, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float
@@ -124,7 +124,7 @@ class ConvolvedAttention(Module):
         if backend is None:
             return None
         score = ConvolvedScore(rule.at_once, key, vectors, *self.interpolation.numbers(), self.negative_slope)
-        return backend.attend_convolved(graph, score, value, bias, _draw_dropout(dropout))
+        return backend.attend_convolved(graph, score, value, bias, _draw_dropout(dropout, value))
 
     def _attend_and_show(
         self,
@@ -138,7 +138,7 @@ class ConvolvedAttention(Module):
     ) -> tuple[Tensor, Coefficients]:
         """Both: ``Σ_j γ_ij value_j``, and γ itself."""
         score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
-        drawn = _draw_dropout(dropout)
+        drawn = _draw_dropout(dropout, key)
         out = dispatch.attend(self.backend, graph, score, value, drawn)
         return out, dispatch.coefficients(self.backend, graph, score, drawn)
 
@@ -153,7 +153,7 @@ class ConvolvedAttention(Module):
     ) -> Coefficients:
         """γ itself."""
         score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
-        return dispatch.coefficients(self.backend, graph, score, _draw_dropout(dropout))
+        return dispatch.coefficients(self.backend, graph, score, _draw_dropout(dropout, key))
 
     def _pair_score(self, inputs: ScoreInputs) -> PairScore:
         if self.interpolation.fixed1 == 0:
@@ -165,8 +165,8 @@ class ConvolvedAttention(Module):
         return find_score(self.score).prepare(inputs, parameters)
 
 
-def _draw_dropout(probability: float) -> Dropout | None:
-    return Dropout(probability, draw_seed()) if probability else None
+def _draw_dropout(probability: float, like: Tensor) -> Dropout | None:
+    return Dropout(probability, draw_seed(like.device)) if probability else None
 
 
 class AttentionLayer(ConvolvedAttention, MessagePassing):
