@@ -9,6 +9,7 @@ from graphgym_lcat.gym import (
     loader,
     network,
     optimizer,
+    sampled_training,
     stacked_network,
     training,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "loader",
     "network",
     "optimizer",
+    "sampled_training",
     "stacked_network",
     "training",
 ]
