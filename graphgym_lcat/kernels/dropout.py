@@ -13,9 +13,13 @@ from torch import Tensor
 from graphgym_lcat.kernels.hashing import STEP, WORD, finish, mix, scramble
 
 
-def draw_seed() -> Tensor:
-    """A seed for one forward pass, from torch's default generator: an int64 tensor with one number, on the CPU."""
-    return torch.randint(-(2**63), 2**63 - 1, (1,), dtype=torch.int64)
+def draw_seed(device: torch.device | None = None) -> Tensor:
+    """A seed for one forward pass, an int64 tensor with one number, from torch's default generator.
+
+    On a GPU, it is that of the GPU: nothing is copied there, and every replay of a CUDA graph draws another seed.
+    """
+    on_gpu = device is not None and device.type == "cuda"
+    return torch.randint(-(2**63), 2**63 - 1, (1,), dtype=torch.int64, device=device if on_gpu else None)
 
 
 def keep_mask(seed: Tensor | int, edge: Tensor, heads: int, probability: float) -> Tensor:
@@ -31,7 +35,7 @@ def keep_mask(seed: Tensor | int, edge: Tensor, heads: int, probability: float) 
     seed = seed.to(edge.device) if isinstance(seed, Tensor) else torch.tensor([seed], device=edge.device)
     edge_key, head_key = scramble(seed)
     head = mix((head_key + torch.arange(heads, device=edge.device) * STEP) & WORD)
-    return finish(mix(edge ^ edge_key).unsqueeze(-1) ^ head) >= _threshold(probability)
+    return finish(mix(edge ^ edge_key).unsqueeze(-1) ^ head) >= keep_threshold(probability)
 
 
 def dropout_factors(seed: Tensor | int, edge: Tensor, heads: int, probability: float, dtype: torch.dtype) -> Tensor:
@@ -40,5 +44,6 @@ def dropout_factors(seed: Tensor | int, edge: Tensor, heads: int, probability: f
     return keep_mask(seed, edge, heads, probability).to(dtype) * factor
 
 
-def _threshold(probability: float) -> int:
+def keep_threshold(probability: float) -> int:
+    """The smallest 32-bit word that keeps a coefficient."""
     return min(math.floor(probability * 2**32 + 0.5), WORD)

@@ -16,7 +16,7 @@ import torch
 # LCAT_LIBRARY names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever the arguments of a function in csrc/ change, so that a library built from other sources is never called.
-INTERFACE = 8
+INTERFACE = 9
 LANES = 8  # numbers in a vector of the kernels
 INSTRUCTION_SETS = ("generic", "avx2")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
@@ -30,6 +30,8 @@ SIGNATURES = {
     "mean_backward": "npnppnpnppt",
     "convolve_forward": "nppp" + "ppn" + "pn" + "ppt",
     "convolve_backward": "npnppp" + "ppn" + "pn" + "pppt",
+    "scores_forward": "nnn" + "ppppn" + "pt",
+    "scores_backward": "nnn" + "ppppn" + "pp" + "ppppt",
     "gat_forward": _BY_ROW + _EXTRAS + "nn" + "pnpnppd" + "pppppt",
     "gat_backward": _BOTH + _EXTRAS + "nn" + "pnpnppd" + "pppppp" + "ppppt",
     "gat_coefficients_forward": _BY_ROW + _EXTRAS + "n" + "pnpnpd" + "pppt",
