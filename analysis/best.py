@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import yaml
 
@@ -74,7 +75,7 @@ def winners(selection: Selection) -> list[Winner]:
         own = selection.choices[selection.choices["dataset"] == dataset]
         score = (selection.by_measure.sign * own["val_mean"]).where(own["chosen"])
         if score.notna().any():
-            best = own.loc[score.idxmax()]
+            best = own.iloc[int(np.nanargmax(score.to_numpy(float)))]
             found.append(_winner(selection, dataset, {key: best[key] for key in keys}, best, len(own)))
     if not found:
         raise ResultsError(f"no run recorded {selection.by}, so there is nothing to choose the best by")
