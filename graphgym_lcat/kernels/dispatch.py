@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch._C._functorch import peek_interpreter_stack
 
-from graphgym_lcat.kernels import fused, torch_path
+from graphgym_lcat.kernels import fused, scatter_path, torch_path
 from graphgym_lcat.kernels.backend import (
     Backend,
     Coefficients,
@@ -90,13 +91,13 @@ def choose(backend: str, request: Request) -> Backend:
         chosen = _BACKENDS[name]
         reason = why_not(chosen, request)
         if reason is None:
-            return chosen
+            return _variant(chosen, request)
         able = [other.name for other in _BACKENDS.values() if why_not(other, request) is None]
         advice = " or ".join(repr(other) for other in ("auto", *able))
         raise RuntimeError(f"backend={name!r} was asked for, but {reason}; use {advice}")
     for candidate in reversed(_BACKENDS.values()):
         if why_not(candidate, request) is None:
-            return candidate
+            return _variant(candidate, request)
     reasons = "; ".join(f"{other.name}: {why_not(other, request)}" for other in _BACKENDS.values())
     raise RuntimeError(f"no backend can compute this: {reasons}")
 
@@ -125,7 +126,8 @@ def _resolve(backend: str) -> str:
 
 def _request(operator: Operator, graph: Graph, *tensors: Tensor) -> Request:
     dtypes = tuple([tensor.dtype for tensor in tensors])
-    return Request(operator, tensors[0].device.type, dtypes, (graph.num_src, graph.num_dst))
+    nodes = (graph.num_src, graph.num_dst)
+    return Request(operator, tensors[0].device.type, dtypes, nodes, transforms=_in_transform())
 
 
 def _score_request(
@@ -140,4 +142,16 @@ def _score_request(
         score.kind,
         score.edge is not None,
         dropout is not None,
+        transforms=_in_transform(),
     )
+
+
+def _variant(backend: Backend, request: Request) -> Backend:
+    return scatter_path if request.transforms and backend is torch_path else backend
+
+
+def _in_transform() -> bool:
+    """Whether something other than backward-mode derivatives and ``torch.compile`` looks at the operations."""
+    if torch.compiler.is_compiling():
+        return torch.onnx.is_in_onnx_export()
+    return peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0
