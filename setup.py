@@ -18,7 +18,7 @@ OPENMP_FLAGS = (["-fopenmp"], ["-Xpreprocessor", "-fopenmp"])  # the second is A
 # Compiled for each number type and instruction set, longest first.
 KERNELS = (
     *("gatv2", "gat", "gat_coefficients", "pna", "pna_backward"),
-    *("adjacency", "convolution", "adjacency_gatv2", "pairs", "loops"),
+    *("adjacency", "convolution", "adjacency_gatv2", "pairs", "scores", "loops"),
 )
 NO_GCC = "#ifndef __clang__\n#error\n#endif\n"
 PROBE = "typedef float vec __attribute__((vector_size(32)));\nvoid twice(vec *x) { *x += *x; }\n"
@@ -68,6 +68,7 @@ class BuildKernels(build_ext):
         jobs = [
             (kernel, suffix, [f"-DSUFFIX={suffix}", *flags]) for kernel in KERNELS for suffix, flags in variants.items()
         ]
+        jobs.append(("sampling", "sampling", optimize("-O3")))
         jobs.append(("layout", "layout", [*optimize("-O2"), *(f"-DLCAT_HAVE_{name.upper()}" for name in sets)]))
 
         def compile_kernel(job):

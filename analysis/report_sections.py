@@ -19,7 +19,9 @@ from lcat_analysis.load import Results
 from lcat_analysis.render import to_html
 from lcat_analysis.select import Selection
 from lcat_analysis.tables import performance_table
-from lcat_analysis.trend import trend, trend_figure, trend_table
+from lcat_analysis.trend import trend
+from lcat_analysis.trend_figure import trend_figure
+from lcat_analysis.trend_table import trend_table
 from lcat_core.errors import ResultsError
 from lcat_core.models import display_name
 

@@ -53,6 +53,7 @@ def run_sweep(request: SweepRequest, engine: Engine) -> int:
         plan = make_plan(read_grid(find_yaml(request.grid, "lcat_grids"), request.overrides), worker)
         if not request.overrides:  # which may leave conditions of the grid without a run
             _print_notes(plan.notes)
+        engine.adapt(plan, worker)
         folder = sweep_folder(plan)
         known: set[str] = set()
         if request.known:

@@ -157,7 +157,7 @@ def _start(loop: Loop, history: History, checkpoint: Mapping[str, Any] | None, r
     try:
         loop.resume(checkpoint)
         history.start(loop.epoch, checkpoint["positions"])
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise unusable(run_dir, f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
     log.info("resuming after epoch %d of %d", loop.epoch, loop.max_epoch)
 

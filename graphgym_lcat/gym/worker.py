@@ -7,7 +7,8 @@ standard error.
 ====================================================  ==============================================================
 request                                               answer
 ====================================================  ==============================================================
-``{"op": "describe", "base": path or null}``          ``{"ok": true, "defaults": {…}, "base": {…}, "note": …}``
+``{"op": "describe", "base": path or null}``          ``{"ok": true, "defaults": {…}, "base": {…}, "note": …,
+                                                      "gpus": number of GPUs that torch can use}``
 ``{"op": "check", "settings": [{…}, …]}``             ``{"ok": true}``, or ``index``, ``key`` and ``error`` of the
                                                       first invalid one
 ``{"op": "prepare", "settings": {…}}``                ``{"ok": true, "nodes": n, "edges": m}``
@@ -30,6 +31,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
+
+import torch
 
 import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
 from graphgym_lcat.gym.loader import load_graph
@@ -89,7 +92,8 @@ def _describe(request: dict[str, Any]) -> Answer:
         settings = read_settings(base) if base else {}
     except SettingsError as error:
         return {"ok": False, "error": str(error)}
-    return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.why_unused()}
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.why_unused(), "gpus": gpus}
 
 
 def _check(request: dict[str, Any]) -> Answer:

@@ -13,11 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphgym_lcat.kernels import adjacency, calls, fused_attention, library, ops, pna
+from graphgym_lcat.kernels import adjacency, calls, fused_attention, fused_convolved, library, ops, pna
 from graphgym_lcat.kernels.backend import (
     STATISTICS,
     Capabilities,
     Coefficients,
+    ConvolvedScore,
     Dropout,
     EqualScore,
     GATScore,
@@ -31,7 +32,7 @@ from graphgym_lcat.kernels.graph import Graph
 
 name = "fused"
 can = Capabilities(
-    operators=frozenset({"neighbor_mean", "convolve", "attend", "coefficients", "statistics"}),
+    operators=frozenset({"neighbor_mean", "convolve", "attend", "attend_convolved", "coefficients", "statistics"}),
     plain_operators=frozenset({"statistics"}),
     scores=frozenset({"gat", "gatv2"}),
     edge_term=True,
@@ -86,6 +87,13 @@ def attend(graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | Non
     """See :meth:`.Backend.attend`."""
     assert isinstance(score, (GATScore, GATv2Score))  # `can` lists no other
     return fused_attention.attend(graph, score, value, dropout)
+
+
+def attend_convolved(
+    graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None, dropout: Dropout | None
+) -> Tensor:
+    """See :meth:`.ConvolvingBackend.attend_convolved`."""
+    return fused_convolved.attend_convolved(graph, score, value, bias, dropout)
 
 
 def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:

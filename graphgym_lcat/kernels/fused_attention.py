@@ -68,7 +68,8 @@ def _unpack(dropout: Dropout | None) -> tuple[Tensor, float]:
     return (_NO_SEED, 0.0) if dropout is None else (dropout.seed, dropout.probability)
 
 
-def _sum_call(graph: Graph, dropout: Dropout | None, edge: EdgeTerm | None) -> Call:
+def sum_call(graph: Graph, dropout: Dropout | None, edge: EdgeTerm | None = None) -> Call:
+    """What the kernels of weighted sums are called with."""
     if dropout is None:
         return Call(graph.compact, None if edge is None else graph.edge_numbers)
     return Call(graph.compact, graph.edge_numbers, int(dropout.seed), dropout.probability)
@@ -90,7 +91,7 @@ def _attend_gat(graph: Graph, score: GATScore, value: Tensor, dropout: Dropout |
         seed, probability = _unpack(dropout)
         inputs = query, key, value, _or_empty(term, value), seed, probability, slope, differentiable
         return ops_attention.attend_gat(*handle(graph), *inputs)[0]
-    call = _sum_call(graph, dropout, score.edge)
+    call = sum_call(graph, dropout, score.edge)
     if differentiable:
         return _AttendGAT.apply(call, query, key, value, term, slope)
     return calls_gat.forward(call, rows(query), rows(key), value.contiguous(), term, slope, False)[0]
@@ -104,7 +105,7 @@ def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor, dropout: Dropo
         edge = (_or_empty(t, value) for t in (features, loops, weight))
         inputs = query, key, value, att, *edge, seed, probability, slope
         return ops_attention.attend_gatv2(*handle(graph), *inputs)[0]
-    call = _sum_call(graph, dropout, score.edge)
+    call = sum_call(graph, dropout, score.edge)
     if not needs_grad(query, key, value, att, features, loops, weight):
         nodes = query.contiguous(), key.contiguous(), value.contiguous(), att.contiguous()
         return calls_gatv2.forward(call, *nodes, _edge(features, loops, weight), slope)[0]

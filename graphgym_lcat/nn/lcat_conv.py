@@ -230,7 +230,13 @@ class LCATConv(AttentionLayer):
         sources = self._project_sources(x_src, query, one_set)
         features = self._edge_features(graph, edge_attr)
         dropout = self.dropout if self.training else 0.0
-        if self._is_observed() or self._has_own_messages(LCATConv):
+        has_messages = self._is_observed() or self._has_own_messages(LCATConv)
+        is_plain = features is None and query is key and self.concat and self.res is None
+        if is_plain and not has_messages and not return_attention_weights:
+            out = self._attend_at_once(graph, key, value, self.bias, dropout)
+            if out is not None:
+                return out
+        if has_messages:
             edges, alpha = edge_list(graph, self._coefficients(graph, key, query, features, dropout, sources))
             edges = self._in_flow(edges)
             sizes = (num_src, num_dst) if self.flow == "source_to_target" else (num_dst, num_src)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,9 +16,10 @@ from typing import Any
 from lcat_core.errors import LcatError, TrainingFailed, UserError
 from lcat_core.metrics import metric, recorded_metrics
 from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, RunPaused
-from lcat_core.run_folder import FAILURE, is_done
+from lcat_core.run_folder import CHECKPOINT, FAILURE, is_done
 from lcat_core.stock_graphgym import split_note
 from lcat_run.lookup import find_yaml
+from lcat_run.threads import let_threads_sleep, threads_for
 
 HELP = "train one model on one dataset; rerun the same command to resume"
 EXAMPLES = """\
@@ -33,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--threads",
         type=int,
         metavar="T",
-        help="threads of torch (default: `num_threads` of the settings, else torch's default)",
+        help="threads of torch (default: `num_threads` of the settings, else as many as pay on the graph)",
     )
     parser.add_argument(
         "settings", nargs=argparse.REMAINDER, metavar="KEY VALUE", help="settings that override those of the file"
@@ -70,6 +72,7 @@ def _stopped_by_signals() -> Iterator[None]:
 
 
 def _execute(args: argparse.Namespace, path: Path) -> int:
+    let_threads_sleep(os.environ)
     import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
     from graphgym_lcat.gym.settings import check_settings, default_settings, parse_overrides, read_settings
 
@@ -98,9 +101,12 @@ def _train(settings: Mapping[str, Any], name: str, threads: int | None) -> None:
     defaults = default_settings()
     model = model_name({**defaults, **settings})
     out_dir = Path(str(settings.get("out_dir", defaults["out_dir"]))) / name / "runs"
-    run = Run(out_dir / run_id(model, settings, defaults), model, settings, params={}, threads=threads)
-    done_before = is_done(run.run_dir)
+    run_dir = out_dir / run_id(model, settings, defaults)
+    done_before = is_done(run_dir)
     loop = None if done_before else build_loop(settings)  # first, so that a mistake leaves no folder behind
+    if threads is None and loop is not None and not (run_dir / CHECKPOINT).exists():  # a checkpoint says how many
+        threads = threads_for(getattr(loop, "dataset", {}).get("edges", 0))
+    run = Run(run_dir, model, settings, params={}, threads=threads)
     every = settings.get("lcat.log_every", defaults["lcat.log_every"])
     try:
         with EpochProgress(run.run_dir.name, every) as progress, _warnings_on_stderr():

@@ -13,12 +13,13 @@ SCORES = ["gat", "gatv2"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 
 
-@pytest.fixture(params=SCORES)
+@pytest.fixture(params=[(score, edge_dim) for score in SCORES for edge_dim in (None, 4)])
 def layer(request, edge_index):
-    """A layer with edge features, as a function of node features, the layer itself, and its other inputs."""
+    """A layer as a function of node features, the layer itself, and its other inputs."""
     torch.manual_seed(0)
-    conv = LCATConv(5, 3, heads=2, score=request.param, edge_dim=4, init="normal").double()
-    edge_attr = torch.randn(40, 4, dtype=torch.double)
+    score, edge_dim = request.param
+    conv = LCATConv(5, 3, heads=2, score=score, edge_dim=edge_dim, init="normal").double()
+    edge_attr = None if edge_dim is None else torch.randn(40, edge_dim, dtype=torch.double)
     return lambda x: conv(x, edge_index, edge_attr), conv, (edge_index, edge_attr)
 
 
