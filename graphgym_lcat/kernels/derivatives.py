@@ -1,4 +1,4 @@
-"""What the derivatives of the kernels have in common."""
+"""Derivatives of kernels, and when to do without kernels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 from torch._C import _vmapmode_decrement_nesting, _vmapmode_increment_nesting
-from torch._C._functorch import is_legacy_batchedtensor
+from torch._C._functorch import is_legacy_batchedtensor, peek_interpreter_stack
 from torch.autograd.function import once_differentiable
+
+
+def in_transform() -> bool:
+    """Whether ``torch.func``, forward-mode derivatives or the export to ONNX look at the operations: they need those of torch."""
+    if torch.compiler.is_compiling():
+        return torch.onnx.is_in_onnx_export()
+    return peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0
 
 
 def first_derivative(backward: Callable) -> Callable:
