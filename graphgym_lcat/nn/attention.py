@@ -119,7 +119,7 @@ class ConvolvedAttention(Module):
         None if no backend computes it in one call.
         """
         rule = find_score(self.score)
-        if rule.at_once is None or self.interpolation.fixed1 == 0:
+        if rule.at_once is None or self.interpolation.fixed1 == 0 or self._score_hook is not None:
             return None
         vectors = tuple([getattr(self, name) for name in rule.vectors])
         parameters = bias, *vectors, self.interpolation.x, self.interpolation.y
