@@ -1,6 +1,6 @@
 """What our layers do differently from PyG's ``GATConv`` and ``GATv2Conv`` on purpose.
 
-``python docs/reference.py`` writes this list into docs/layer.md; test_differences.py shows that each row is true.
+``python docs/make.py`` writes this list into docs/layer.md; test_differences.py shows that each row is true.
 """
 
 from typing import NamedTuple
@@ -58,7 +58,7 @@ DIFFERENCES = {
     ),
     "unknown_node": Difference(
         "a node in `edge_index` that `x` does not have",
-        "`IndexError`, for a negative one a result",
+        "`IndexError`",
         "`ValueError` that names it",
         "checked once per graph, because the kernels do not check",
     ),
