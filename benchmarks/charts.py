@@ -11,6 +11,7 @@ from lcat_benchmarks.result import Result, Row
 from lcat_core.text import count
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -214,7 +215,7 @@ def target_chart(result: Result) -> Figure:
     axis.margins(y=0.01)
     axis.set_xlabel("share of the limit, shorter is better; at the right the ratio itself")
     axis.spines[["top", "right"]].set_visible(False)
-    handles = [Patch(color=color, label=text) for text, color in colors.items()]
+    handles: list[Artist] = [Patch(color=color, label=text) for text, color in colors.items()]
     handles.append(Line2D([], [], color="black", linewidth=1.4, label="aim"))
     handles.append(Line2D([], [], color="#8a8a8a", linewidth=1, linestyle="--", label="limit"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)

@@ -44,16 +44,11 @@ def layer_seconds(threads: int, repeats: int, baseline: str | None = None) -> Se
     for name, score in (("lcat", "gat"), ("lcatv2", "gatv2")):
         plain, half = _lcat(score), _lcat(score).to(torch.bfloat16)
         dropout, edges = _lcat(score, dropout=0.6), _lcat(score, edge_dim=EDGE_DIM)
-        variants: dict[str, Callable[[Tensor], Tensor]] = {
-            name: lambda x, layer=plain: layer(x, graph.edge_index),
-            f"{name}, dropout": lambda x, layer=dropout: layer(x, graph.edge_index),
-            f"{name}, edge_dim": lambda x, layer=edges: layer(x, graph.edge_index, edge_attr),
-            f"{name}, weights": lambda x, layer=plain: layer(x, graph.edge_index, return_attention_weights=True)[0],
-        }
-        steps |= {variant: _step(graph.num_nodes, layer) for variant, layer in variants.items()}
-        steps[f"{name}, bfloat16"] = _step(
-            graph.num_nodes, lambda x, layer=half: layer(x, graph.edge_index), torch.bfloat16
-        )
+        for variant, layer in {name: plain, f"{name}, dropout": dropout}.items():
+            steps[variant] = _step(graph.num_nodes, _apply(layer, graph.edge_index))
+        steps[f"{name}, edge_dim"] = _step(graph.num_nodes, _apply(edges, graph.edge_index, edge_attr))
+        steps[f"{name}, weights"] = _step(graph.num_nodes, _apply(plain, graph.edge_index, None, None, True))
+        steps[f"{name}, bfloat16"] = _step(graph.num_nodes, _apply(half, graph.edge_index), torch.bfloat16)
     histogram = torch.bincount(degree(graph.edge_index[1], graph.num_nodes, dtype=torch.long))
     arguments = WIDTH, WIDTH, AGGREGATORS, SCALERS, histogram
     ours, pyg = LCATPNAConv(*arguments, heads=HEADS, lambda1=0), PNAConv(*arguments)
@@ -134,6 +129,16 @@ def batch_of_graphs(seed: int, graphs: int = 64, nodes: int = 25, edges: int = 1
 
 def _lcat(score: str, **options: Any) -> LCATConv:
     return LCATConv(WIDTH, CHANNELS, HEADS, score=score, **options)
+
+
+def _apply(layer: LCATConv, *arguments: Any) -> Callable[[Tensor], Tensor]:
+    """The layer as a function of the features, without the attention weights that it may return."""
+
+    def apply(x: Tensor) -> Tensor:
+        out = layer(x, *arguments)
+        return out[0] if isinstance(out, tuple) else out
+
+    return apply
 
 
 def _step(num_nodes: int, layer: Callable[[Tensor], Tensor], dtype: torch.dtype = torch.float32) -> Step:
