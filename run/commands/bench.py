@@ -23,6 +23,7 @@ EXAMPLES = """\
   lcat bench epochs --datasets Cora                training against stock GraphGym's
   lcat bench arxiv --heads 8                       an epoch of every model at the size of ogbn-arxiv
   lcat bench targets --threads 1 2 -o benchmarks/results   all ratios with a target, met or not
+  lcat bench sampling --threads 1 2                neighbour sampling on a graph like ogbn-products
   lcat bench scale --help                          the options of one subject"""
 
 _GRAPHS = ("cora", "amazon", "arxiv")
@@ -188,6 +189,26 @@ def _measure_targets(args: argparse.Namespace) -> Result:
     return result
 
 
+def _add_sampling_options(parser: argparse.ArgumentParser) -> None:
+    _add_thread_numbers(parser)
+    parser.add_argument("--batches", type=positive, default=20, metavar="N", help="batches to time (default: 20)")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, metavar="S", help="1/S of the nodes and edges of ogbn-products (default: 1)"
+    )
+
+
+def _measure_sampling(args: argparse.Namespace) -> Result:
+    from lcat_benchmarks.sampling import measure_sampling, text_table
+
+    if not args.scale >= 1:
+        raise UserError(f"--scale must be at least 1, got {args.scale:g}")
+    with _progress(None) as progress:
+        result = measure_sampling(args.batches, _thread_numbers(args), args.scale, progress)
+    _keeper(args)(result)
+    print(text_table(result))
+    return result
+
+
 #: The first one is the default.
 SUBJECTS = (
     Subject("layers", "one layer against PyG's, DGL's and a bare sparse product", _add_layer_options, _measure_layers),
@@ -198,6 +219,9 @@ SUBJECTS = (
     Subject("epochs", "training epochs against stock GraphGym's", _add_epoch_options, _measure_epochs),
     Subject("arxiv", "an epoch of every model at the size of ogbn-arxiv", _add_arxiv_options, _measure_arxiv),
     Subject("targets", "all ratios that have a target, met or not", _add_target_options, _measure_targets),
+    Subject(
+        "sampling", "neighbour sampling, and training on sampled batches", _add_sampling_options, _measure_sampling
+    ),
 )
 
 
