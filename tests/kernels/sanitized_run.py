@@ -8,7 +8,7 @@ import itertools
 import sys
 
 import torch
-from fused_cases import HEADS, PRIMITIVES, Case, compute, run
+from fused_cases import HEADS, PRIMITIVES, REALS, Case, compute, run
 
 from graphgym_lcat.kernels import Graph, calls, fused, library
 from graphgym_lcat.kernels.backend import STATISTICS, Dropout, EdgeTerm, EqualScore, GATScore, GATv2Score
@@ -73,14 +73,14 @@ def main() -> None:
     calls.MIN_WORK_PER_THREAD = 1
     torch.set_num_threads(2)
     count = 0
-    for graph, primitive, dtype in itertools.product(graphs(), PRIMITIVES, library.NUMBERS):
+    for graph, primitive, dtype in itertools.product(graphs(), PRIMITIVES, fused.can.dtypes):
         for heads, channels in itertools.product(HEADS, (7, 8, 40)):
             if graph.num_edges > 100 and (heads, channels) not in ((1, 8), (2, 7), (4, 8), (9, 40)):
                 continue
             run(fused, primitive, graph, Case(graph, heads, channels, seed=0).inputs(primitive, dtype))
             count += 1
     for graph, (heads, channels), dtype, whole in itertools.product(
-        graphs(), ((1, 8), (2, 7), (4, 8), (3, 40), (9, 16)), library.NUMBERS, (False, True)
+        graphs(), ((1, 8), (2, 7), (4, 8), (3, 40), (9, 16)), fused.can.dtypes, (False, True)
     ):
         if not graph.add_self_loops:
             count += run_statistics(graph, heads, channels, dtype, whole)
@@ -91,13 +91,14 @@ def main() -> None:
     both_ways = torch.tensor([[0, 1, 1, 2, 2, 2], [1, 0, 2, 1, 2, 2]])
     for nodes, heads, channels in itertools.product((3, 9), HEADS, (7, 8, 40)):
         graph = Graph.from_edge_index(both_ways, nodes)
-        _, features, value, att = Case(graph, heads, channels, seed=0).inputs("attend_gatv2", torch.float32)
-        compute(fused, "attend_gatv2", graph, [features, features, value, att]).sum().backward()
-        count += 1
-    for graph, dtype in itertools.product((*graphs(), Graph.from_edge_index(both_ways, 9)), library.NUMBERS):
+        for dtype in fused.can.dtypes:
+            _, features, value, att = Case(graph, heads, channels, seed=0).inputs("attend_gatv2", dtype)
+            compute(fused, "attend_gatv2", graph, [features, features, value, att]).sum().backward()
+            count += 1
+    for graph, dtype in itertools.product((*graphs(), Graph.from_edge_index(both_ways, 9)), fused.can.dtypes):
         for heads, channels in ((1, 8), (2, 7), (4, 8), (9, 40)):
             count += run_with_extras(graph, heads, channels, dtype)
-    for nodes, columns, dtype in itertools.product((1, 7, 8, 70), (1, 4, 8), library.NUMBERS):
+    for nodes, columns, dtype in itertools.product((1, 7, 8, 70), (1, 4, 8), REALS):
         adjacency = torch.ones(nodes, nodes, dtype=torch.uint8)
         z = torch.linspace(-1, 1, nodes, dtype=dtype)
         attend_pairs(adjacency, z, 0.5, 2.0, z, z[:, None].expand(nodes, columns))
