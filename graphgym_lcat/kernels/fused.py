@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -104,8 +105,8 @@ def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor,
     dtype = sender.dtype
     if dtype in library.HALVES:
         receiver, sender = receiver.float(), sender.float()
-        score = score._replace(**{k: v.float() for k, v in score._asdict().items() if isinstance(v, Tensor)})
-        return statistics(graph, score, receiver, sender, names).to(dtype)
+        parts: list[Any] = [part.float() if isinstance(part, Tensor) else part for part in score]
+        return statistics(graph, type(score)(*parts), receiver, sender, names).to(dtype)
     if isinstance(score, EqualScore):
         return message_statistics(graph, receiver, sender, names)
     return message_statistics(graph, receiver, sender, names, attention_weights(graph, score))
