@@ -25,7 +25,7 @@ NUMBERS = {
 # Compiled for each number type and instruction set, longest first.
 KERNELS = (
     *("gatv2", "gat", "gat_coefficients", "pna", "pna_backward"),
-    *("adjacency", "convolution", "adjacency_gatv2", "pairs", "loops"),
+    *("adjacency", "convolution", "adjacency_gatv2", "pairs", "scores", "loops"),
 )
 # Those that can read rows of half the size. For the others the caller converts.
 HALF_KERNELS = ("gatv2", "gat", "convolution")
@@ -80,6 +80,7 @@ class BuildKernels(build_ext):
             # Few processors need it, so it is not worth the time to optimize it, or to compile it for other numbers.
             jobs += variant("float", "generic", "-O1")
         jobs.sort(key=lambda job: KERNELS.index(job[0]))
+        jobs.append(("sampling", "sampling", optimize("-O3")))
         jobs.append(("layout", "layout", [*optimize("-O2"), *(f"-DLCAT_HAVE_{name.upper()}" for name in sets)]))
 
         def compile_kernel(job):

@@ -91,9 +91,14 @@ def p_cell(p: float | None) -> Cell:
     return Cell("<0.001" if p < 0.001 else f"{p:.3f}", sort=p)
 
 
+def p_text(p: float) -> str:
+    """``p = 0.012``, ``p < 0.001``; two decimals are enough for a large one."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
 def interval_cell(low: float | None, high: float | None, digits: int = 2) -> Cell:
     """An interval, sorted by its lower end."""
-    if low is None or high is None:
+    if low is None or high is None or math.isnan(low):
         return Cell(MISSING)
     return Cell(f"[{signed(low, digits)}, {signed(high, digits)}]", sort=low)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lcat_analysis.across import Across
-from lcat_analysis.cells import signed
+from lcat_analysis.cells import p_text, signed
 from lcat_analysis.compare import Comparisons
 from lcat_analysis.metrics import Measure
 from lcat_analysis.ranking import Ranking
@@ -41,7 +41,7 @@ def _pair_sentence(across: Across) -> str:
     text += f"the mean difference is {_amount(row['mean'], across.measure)}"
     if math.isfinite(row["mean_low"]):
         low, high = (signed(row[end], across.measure.digits) for end in ("mean_low", "mean_high"))
-        text += f" ({100 * (1 - across.alpha):g} % interval {low} to {high}; Wilcoxon {_p(row['p_wilcoxon'])})"
+        text += f" ({100 * (1 - across.alpha):g} % interval {low} to {high}; Wilcoxon {p_text(row['p_wilcoxon'])})"
     return f"{text}: {_meaning(row, across, model, baseline)}."
 
 
@@ -51,9 +51,13 @@ def _meaning(row: Mapping[Any, Any], across: Across, model: str, baseline: str) 
     # A model that wins on all of n datasets has p = 2^(1-n).
     if 2.0 ** (1 - row["datasets"]) >= across.alpha:
         return f"{row['datasets']} datasets are too few to show a difference, whatever the results"
+    direction = "better" if across.measure.sign * row["mean"] > 0 else "worse"
+    if row["p_holm"] < across.alpha:
+        return f"{model} is {direction} than {baseline} across datasets"
     if row["p_wilcoxon"] < across.alpha:
-        better = across.measure.sign * row["mean"] > 0
-        return f"{model} is {'better' if better else 'worse'} than {baseline} across datasets"
+        return (
+            f"this suggests that {model} is {direction}, but not after Holm's correction for {len(across.pairs)} pairs"
+        )
     return "this does not show that either is better across datasets"
 
 
@@ -72,8 +76,8 @@ def _ranking_sentence(ranking: Ranking) -> str:
         else "no two of them can be told apart"
     )
     if ranking.p >= ranking.alpha and not apart:
-        return f"{text}; {differ} (Friedman {_p(ranking.p)})."
-    return f"{text}; {differ} (Friedman {_p(ranking.p)}), and {told} after Holm's correction."
+        return f"{text}; {differ} (Friedman {p_text(ranking.p)})."
+    return f"{text}; {differ} (Friedman {p_text(ranking.p)}), and {told} after Holm's correction."
 
 
 def comparison_sentences(comparisons: Comparisons) -> list[str]:
@@ -92,7 +96,3 @@ def comparison_sentences(comparisons: Comparisons) -> list[str]:
 
 def _amount(value: float, measure: Measure) -> str:
     return f"{signed(value, measure.digits)} {measure.unit}".rstrip()
-
-
-def _p(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"

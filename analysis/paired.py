@@ -184,13 +184,15 @@ def _constant(n: int, difference: float, p_wilcoxon: float, p_equivalent: float)
 def detectable_effect(n: int, alpha: float = 0.05, power: float = POWER) -> float:
     """Return the smallest effect size d_z that a two-sided paired t-test over ``n`` pairs detects with this power."""
     high = 1.0
-    while _power(high, n, alpha) < power:
+    while power_of_test(high, n, alpha) < power:
         high *= 2
-    return float(optimize.brentq(lambda effect: _power(effect, n, alpha) - power, 0.0, high, xtol=1e-10))
+    return float(optimize.brentq(lambda effect: power_of_test(effect, n, alpha) - power, 0.0, high, xtol=1e-10))
 
 
-def _power(effect: float, n: int, alpha: float) -> float:
-    """Return the power of the t-test: the probability given the sd, integrated over the distribution of the sd.
+def power_of_test(effect: float, n: int, alpha: float) -> float:
+    """Return the power of a two-sided paired t-test over ``n`` pairs if the true effect size d_z is ``effect``.
+
+    It is the probability given the sd, integrated over the distribution of the sd.
 
     The non-central t distribution has the same integral, but scipy's and statsmodels' are wrong for few pairs and small α.
     """

@@ -9,6 +9,7 @@ from pathlib import Path
 from lcat_analysis.run_config import read_config
 from lcat_core.run_folder import CONFIG, read_result
 from lcat_core.settings import Settings
+from lcat_core.stock_graphgym import DEFAULTS
 
 #: Groups of settings on which a published number depends.
 _GROUPS = ("gnn.", "optim.", "dataset.split")
@@ -33,8 +34,8 @@ def paper_settings(dataset: str) -> Settings:
 
 
 def _recorded_settings(run_dir: Path) -> Settings:
-    """Return all settings of a run; from an archive, only those that are not GraphGym's defaults."""
+    """Return the settings of a run, from its configuration or, in an archive, from its result."""
     if (run_dir / CONFIG).exists():
         return read_config(run_dir / CONFIG)
     result = read_result(run_dir)
-    return {} if result is None else dict(result.settings)
+    return {} if result is None or not result.settings else {**DEFAULTS, **result.settings}

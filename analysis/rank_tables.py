@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from lcat_analysis.across import Across
-from lcat_analysis.cells import Cell, Row, Table, interval_cell, number_cell, p_cell, signed_cell
+from lcat_analysis.cells import Cell, Row, Table, interval_cell, number_cell, p_cell, p_text, signed_cell
 from lcat_analysis.compare import pair_name
 from lcat_analysis.ranking import Ranking
 from lcat_core.models import display_name
@@ -95,10 +95,10 @@ def ranking_notes(ranking: Ranking) -> list[str]:
     """Say what Friedman's test and the post-hoc tests show, and what they cannot."""
     notes = []
     if math.isfinite(ranking.p):
-        shown = "< 0.001" if ranking.p < 0.001 else f"= {ranking.p:.3f}"
         differ = "the models differ" if ranking.p < ranking.alpha else "no difference between the models is shown"
         notes.append(
-            f"Friedman: χ² = {ranking.statistic:.2f} with {len(ranking.means.columns) - 1} degrees of freedom, p {shown}: {differ}."
+            f"Friedman: χ² = {ranking.statistic:.2f} with {len(ranking.means.columns) - 1} degrees of freedom, "
+            f"{p_text(ranking.p)}: {differ}."
         )
     tests = len(ranking.posthoc)
     notes.append(

@@ -12,9 +12,7 @@ from lcat_analysis.run_config import experiment_settings, read_config, split_tex
 from lcat_core.errors import ResultsError
 from lcat_core.metrics import recorded_metrics
 from lcat_core.run_folder import CONFIG, RESULT, SPLITS, RunResult, load_result
-
-#: What a run without these settings has: GraphGym's defaults.
-_DEFAULT_SPLIT = {"dataset.split_mode": "random", "dataset.split": [0.8, 0.1, 0.1]}
+from lcat_core.stock_graphgym import DEFAULTS
 
 
 def read_run_row(run_dir: Path) -> dict[str, Any] | None:
@@ -33,7 +31,7 @@ def read_run_row(run_dir: Path) -> dict[str, Any] | None:
         "avg_degree": math.nan if degree is None else float(degree),
         "seed": result.seed,
         "split_seed": result.split_seed,
-        "split": split_text({**_DEFAULT_SPLIT, **result.settings}) if result.settings else None,
+        "split": split_text({**DEFAULTS, **result.settings}) if result.settings else None,
         "best_epoch": result.best_epoch,
         "test_epoch": result.best_epoch,
         "epoch_by": _epoch_by(result),

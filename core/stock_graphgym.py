@@ -13,6 +13,25 @@ from lcat_core.settings import Settings
 
 #: Datasets that stock GraphGym loads with masks for ``dataset.format: PyG``; for ``OGB``, all have some.
 PYG_WITH_MASKS = ("Cora", "CiteSeer", "PubMed")
+#: GraphGym's defaults of what a published number depends on; a run records only what differs from them.
+DEFAULTS: Settings = {
+    "dataset.split": [0.8, 0.1, 0.1],
+    "dataset.split_mode": "random",
+    "gnn.act": "relu",
+    "gnn.batchnorm": True,
+    "gnn.dim_inner": 16,
+    "gnn.dropout": 0.0,
+    "gnn.l2norm": True,
+    "gnn.layers_mp": 2,
+    "gnn.layers_post_mp": 0,
+    "gnn.layers_pre_mp": 0,
+    "gnn.stage_type": "stack",
+    "optim.lr_decay": 0.1,
+    "optim.max_epoch": 200,
+    "optim.optimizer": "adam",
+    "optim.scheduler": "cos",
+    "optim.weight_decay": 0.0005,
+}
 _MODE = "dataset.split_mode"
 _PUBLIC = "public"
 #: What says how nodes are split; the seed of a random split does, too.

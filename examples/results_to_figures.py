@@ -15,7 +15,8 @@ from lcat_analysis.load import load
 from lcat_analysis.render import render
 from lcat_analysis.select import select
 from lcat_analysis.tables import performance_table
-from lcat_analysis.trend import trend, trend_figure
+from lcat_analysis.trend import trend
+from lcat_analysis.trend_figure import trend_figure
 
 results = load(sys.argv[1])
 folder = Path(sys.argv[2])

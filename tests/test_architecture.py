@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "lcat_core": set(),
     "graphgym_lcat.kernels": set(),
     "graphgym_lcat.nn": {"graphgym_lcat.kernels"},
-    "graphgym_lcat.data": set(),
+    "graphgym_lcat.data": {"graphgym_lcat.kernels"},
     "graphgym_lcat.synthetic": {"graphgym_lcat.data", "graphgym_lcat.kernels", "graphgym_lcat.nn"},
     "graphgym_lcat.gym": {
         "graphgym_lcat.kernels",

@@ -54,6 +54,14 @@ def test_the_python_code_runs():
     assert out.shape == (4, 3)
 
 
+def test_accelerate_prints_what_is_shown(capsys):
+    code, shown = re.search(
+        r"^```python\n(from graphgym_lcat.nn import accelerate\n.*?)```\n\n```\n(.*?)^```", README, re.S | re.M
+    ).groups()
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out == shown
+
+
 def test_the_yaml_runs_and_prints_what_is_shown(tmp_path, monkeypatch, capsys):
     (tmp_path / "my.yaml").write_text(block("yaml"), encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -1,1 +1,6 @@
-"""Datasets, splits, noise and synthetic graphs."""
+"""Datasets, splits, noise, synthetic graphs, and mini-batches."""
+
+from graphgym_lcat.data.neighbor_loader import NeighborLoader
+from graphgym_lcat.data.neighbor_sampler import NeighborSampler
+
+__all__ = ["NeighborLoader", "NeighborSampler"]

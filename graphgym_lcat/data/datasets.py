@@ -2,32 +2,35 @@
 
 PyG's own ``processed/`` files store bags of words densely (1.2 GB for CoauthorPhysics) and are not written atomically. Here every
 dataset is prepared once, under a lock, and stored as ``<data_dir>/<name>/prepared.pt``: small (sparse features), renamed into place
-when complete, readable with ``weights_only=True``. If the data folder is read-only, prepared files are stored in the user's cache
-folder instead.
+when complete, readable with ``weights_only=True``. One that is damaged is written again from the raw files. If the data folder is
+read-only, prepared files are stored in the user's cache folder instead.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-import pickle
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
-from filelock import FileLock
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import is_undirected, to_undirected
 
-from graphgym_lcat.data.features import csr_matrix, row_normalize, sparse_features
+from graphgym_lcat.data.features import row_normalize, sparse_features
 from graphgym_lcat.data.ogb import OGB_DATASETS, OgbSpec, missing_message, read_ogb
+from graphgym_lcat.data.prepared import read_prepared, write_prepared
 from graphgym_lcat.data.raw_files import check_raw_file
 from graphgym_lcat.data.registry import DATASETS, EMBEDDED, DatasetSpec, data_directory
+from graphgym_lcat.data.tensor_file import DamagedFile
 from lcat_core.datasets import Statistics
 from lcat_core.errors import DatasetError, unknown_name
+from lcat_core.files import exclusive_lock
 
 _PREPARED = "prepared.pt"
+log = logging.getLogger("graphgym_lcat")
 Spec = DatasetSpec | OgbSpec
 #: Datasets that are read from files, by name.
 FILED: dict[str, Spec] = {**DATASETS, **OGB_DATASETS}
@@ -62,7 +65,7 @@ def load_dataset(
     if name in FILED:
         if parameters:
             raise DatasetError(f"{name} is read from files and takes no parameters, got {sorted(parameters)}")
-        data = _read_prepared(_prepare(FILED[name], data_directory(data_dir)))
+        data = _open(FILED[name], data_directory(data_dir))
     elif name in EMBEDDED:
         known = EMBEDDED[name].parameters
         for parameter in parameters:
@@ -93,23 +96,39 @@ def is_present(spec: Spec, data_dir: str | os.PathLike[str]) -> bool:
     return not spec.missing_files(data_dir) or (spec.folder(data_dir) / _PREPARED).is_file()
 
 
-def _prepare(spec: Spec, data_dir: Path) -> Path:
-    """Return the path of the prepared file; write it first if it is missing or outdated."""
-    prepared = _prepared_path(spec, data_dir)
-    if _is_current(prepared, spec, data_dir):
+def _open(spec: Spec, data_dir: Path) -> Data | HeteroData:
+    """Read the prepared file; write it first if it is missing, outdated or damaged."""
+    prepared = _prepare(spec, data_dir)
+    try:
+        return read_prepared(prepared)
+    except DamagedFile as damage:
+        missing = spec.missing_files(data_dir)
+        if missing:
+            raise DatasetError(
+                f"{damage}, and cannot be written again, because {', '.join(missing)} in {spec.raw_dir(data_dir)} is missing; "
+                "delete the damaged file and fetch the dataset again"
+            ) from damage
+        log.warning("%s; it is written again from the raw files", damage)
+    return read_prepared(_prepare(spec, data_dir, again=True))
+
+
+def _prepare(spec: Spec, data_dir: Path, again: bool = False) -> Path:
+    """Return the path of the prepared file; write it first if it is missing or outdated, or ``again``."""
+    prepared = _prepared_path(spec, data_dir, again)
+    if not again and _is_current(prepared, spec, data_dir):
         return prepared
     if isinstance(spec, OgbSpec) and spec.missing_files(data_dir):  # before an empty folder is created
         raise DatasetError(missing_message(spec, data_dir))
-    # FileLock uses flock(2), which works across nodes on NFS if the lock service runs. If it does not, two runs may both do the
-    # work, but the rename at the end still keeps the file complete.
+    # flock(2) works across nodes on NFS if the lock service runs. If it does not, two runs may both do the work, but the rename at
+    # the end still keeps the file complete.
     folder = prepared.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / "prepared.lock"):
-            if not _is_current(prepared, spec, data_dir):
+        with exclusive_lock(folder / "prepared.lock"):
+            if again or not _is_current(prepared, spec, data_dir):
                 with tempfile.TemporaryDirectory(prefix=".preparing-", dir=folder) as scratch:
                     partial = Path(scratch) / _PREPARED
-                    _write_prepared(_read(spec, data_dir, Path(scratch)), partial)
+                    write_prepared(_read(spec, data_dir, Path(scratch)), partial)
                     os.replace(partial, prepared)
     except OSError as error:
         raise DatasetError(f"{spec.name} could not be prepared in {folder}: {error}") from error
@@ -130,9 +149,9 @@ def _is_current(prepared: Path, spec: Spec, data_dir: Path) -> bool:
     return all(f.stat().st_mtime_ns <= prepared.stat().st_mtime_ns for f in raw if f.is_file())
 
 
-def _prepared_path(spec: Spec, data_dir: Path) -> Path:
+def _prepared_path(spec: Spec, data_dir: Path, again: bool) -> Path:
     beside_raw = spec.folder(data_dir) / _PREPARED
-    if _is_current(beside_raw, spec, data_dir) or _can_write(beside_raw.parent):
+    if (not again and _is_current(beside_raw, spec, data_dir)) or _can_write(beside_raw.parent):
         return beside_raw
     missing = spec.missing_files(data_dir)
     if missing and isinstance(spec, OgbSpec):
@@ -216,34 +235,3 @@ def _compact(data: Data) -> Data:
         data.edge_index = to_undirected(data.edge_index, num_nodes=data.num_nodes)
     data.x = sparse_features(data.x)
     return data
-
-
-def _write_prepared(data: Data | HeteroData, path: Path) -> None:
-    if isinstance(data, HeteroData):
-        torch.save({"stores": data.to_dict()}, path)
-        return
-    content = {key: value for key, value in data.to_dict().items() if isinstance(value, torch.Tensor)}
-    x = content.pop("x")
-    if x.layout == torch.strided:
-        content["x"] = x
-    else:
-        content |= {
-            "x_crow": x.crow_indices(),
-            "x_col": x.col_indices(),
-            "x_values": x.values(),
-            "x_size": torch.tensor(x.shape),
-        }
-    torch.save(content, path)
-
-
-def _read_prepared(path: Path) -> Data | HeteroData:
-    try:
-        content = torch.load(path, weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise DatasetError(f"{path} is damaged; delete it, and it will be written again") from error
-    if "stores" in content:
-        return HeteroData.from_dict(content["stores"])
-    if "x_crow" in content:
-        parts = [content.pop(f"x_{part}") for part in ("crow", "col", "values", "size")]
-        content["x"] = csr_matrix(parts[0], parts[1], parts[2], parts[3].tolist())
-    return Data.from_dict(content)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import logging
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from graphgym_lcat.data.tensor_file import DamagedFile, load_tensors
+from graphgym_lcat.gym.history import find_loss
 from graphgym_lcat.gym.settings import default_settings
 from lcat_core.errors import SettingsError
 from lcat_core.files import write_atomically
@@ -35,15 +36,33 @@ def save_checkpoint(run_dir: Path, state: Mapping[str, Any]) -> None:
 
 
 def load_checkpoint(run_dir: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Load the newest readable checkpoint of a run with these settings; None if there is none.
+    """Load the newest usable checkpoint of a run with these settings; None if there is none, so that the run starts again.
+
+    A checkpoint cannot be used if it is damaged, or if the files that grew with it have become shorter since.
 
     Raises:
         SettingsError: The checkpoint was written with other settings, or does not say with which.
     """
-    checkpoint = _newest_readable(run_dir)
-    if checkpoint is None:
-        return None
-    if not isinstance(checkpoint, dict) or not {"settings", "threads"} <= checkpoint.keys():
+    found = [path for name in (_FRESH, CHECKPOINT, PREVIOUS) if (path := run_dir / name).is_file()]
+    for path in found:
+        try:
+            checkpoint = load_tensors(path)
+        except DamagedFile as damage:
+            log.warning("%s and is not used", damage)
+            continue
+        _check_settings(run_dir, checkpoint, settings)
+        loss = find_loss(run_dir, checkpoint.get("positions"))
+        if loss is None:
+            return checkpoint
+        log.warning("%s, so %s is not used", loss, path.name)
+    if found:
+        log.warning("no usable checkpoint is left in %s: the run starts again", run_dir)
+    return None
+
+
+def _check_settings(run_dir: Path, checkpoint: Any, settings: Mapping[str, Any]) -> None:
+    parts = checkpoint if isinstance(checkpoint, dict) else {}
+    if not isinstance(parts.get("settings"), dict) or not isinstance(parts.get("threads"), int):
         raise unusable(run_dir, "it does not say which run it belongs to")
     defaults = default_settings()
     then, now = ({**defaults, **some} for some in (checkpoint["settings"], settings))
@@ -55,7 +74,6 @@ def load_checkpoint(run_dir: Path, settings: Mapping[str, Any]) -> dict[str, Any
             f"{now.get(key)!r} here; use another output folder, or delete the checkpoint",
             key,
         )
-    return checkpoint
 
 
 def unusable(run_dir: Path, reason: str) -> SettingsError:
@@ -64,27 +82,6 @@ def unusable(run_dir: Path, reason: str) -> SettingsError:
         f"the checkpoint in {run_dir} cannot be used by this version ({reason}); use the version that wrote it, "
         "or delete the checkpoint to start the run again"
     )
-
-
-def _newest_readable(run_dir: Path) -> Any | None:
-    for name in (_FRESH, CHECKPOINT, PREVIOUS):
-        path = run_dir / name
-        if not path.is_file():
-            continue
-        try:
-            return _read(path)
-        except Exception as error:  # damaged bytes can make zipfile or the unpickler raise anything
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            log.warning("%s is damaged (%s); resuming from the one before it", path, reason)
-    return None
-
-
-def _read(path: Path) -> Any:
-    with zipfile.ZipFile(path) as archive:  # torch itself does not verify the checksums
-        damaged = archive.testzip()
-    if damaged is not None:
-        raise ValueError(f"wrong checksum of {damaged}")
-    return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def remove_checkpoints(run_dir: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from torch_geometric.graphgym.config import cfg
 
@@ -16,6 +17,20 @@ from lcat_core.run_folder import LAMBDAS, SPLITS, STATS
 
 LAMBDA_HEADER = "epoch,layer,head,lambda1,lambda2\n"
 _LAMBDAS = "lambdas"
+
+
+def find_loss(run_dir: Path, positions: Any) -> str | None:
+    """Say which file is shorter than it was when a checkpoint recorded its ``positions``; None if all epochs are there."""
+    for name, position in positions.items() if isinstance(positions, dict) else ():
+        path = _path(run_dir, str(name))
+        size = path.stat().st_size if path.is_file() else 0
+        if isinstance(position, int) and size < position:
+            return f"{path} has {size} bytes, {position - size} fewer than when the checkpoint was written"
+    return None
+
+
+def _path(run_dir: Path, name: str) -> Path:
+    return run_dir / LAMBDAS if name == _LAMBDAS else run_dir / name / STATS
 
 
 class AppendedFile:
@@ -63,9 +78,9 @@ class History:
         self._has_board = False
         self._board: Board | None = None
         if isinstance(loop, ResumableLoop):
-            self._files = {split: AppendedFile(run_dir / split / STATS) for split in SPLITS}
+            self._files = {split: AppendedFile(_path(run_dir, split)) for split in SPLITS}
             if loop.has_lambdas:
-                self._files[_LAMBDAS] = AppendedFile(run_dir / LAMBDAS, LAMBDA_HEADER)
+                self._files[_LAMBDAS] = AppendedFile(_path(run_dir, _LAMBDAS), LAMBDA_HEADER)
             self._num_parameters = loop.num_parameters
             self._has_board = cfg.tensorboard_each_run
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data, HeteroData
 
+from graphgym_lcat.data.tensor_file import DamagedFile, load_tensors
 from graphgym_lcat.gym.build import build, select_device
 from lcat_core.errors import ResultsError
 from lcat_core.run_folder import RESULT, WEIGHTS, read_result
@@ -20,7 +21,7 @@ def load_run(run_dir: str | os.PathLike[str]) -> tuple[torch.nn.Module, Data | H
     changes the graph that it receives and returns a pair: ``outputs, labels = model(copy.copy(data))``.
 
     Raises:
-        ResultsError: The run is not finished, or did not save its weights.
+        ResultsError: The run is not finished, did not save its weights, or they are damaged.
         DatasetError: Its dataset is missing.
     """
     run_dir = Path(run_dir)
@@ -33,5 +34,12 @@ def load_run(run_dir: str | os.PathLike[str]) -> tuple[torch.nn.Module, Data | H
         )
     parts = build(result.settings)
     device = select_device()
-    parts.model.load_state_dict(torch.load(run_dir / WEIGHTS, map_location=device, weights_only=True))
+    try:
+        parts.model.load_state_dict(load_tensors(run_dir / WEIGHTS, device))
+    except DamagedFile as error:
+        raise ResultsError(f"{error}; repeat the run in another folder to get its weights again") from error
+    except (RuntimeError, TypeError, AttributeError) as error:
+        raise ResultsError(
+            f"{run_dir / WEIGHTS} does not fit the network of its run: {str(error).splitlines()[0]:.200}"
+        ) from error
     return parts.model.eval(), parts.data.to(device)

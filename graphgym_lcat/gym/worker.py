@@ -7,7 +7,8 @@ standard error.
 ====================================================  ==============================================================
 request                                               answer
 ====================================================  ==============================================================
-``{"op": "describe", "base": path or null}``          ``{"ok": true, "defaults": {…}, "base": {…}, "note": …}``
+``{"op": "describe", "base": path or null}``          ``{"ok": true, "defaults": {…}, "base": {…}, "note": …,
+                                                      "gpus": number of GPUs that torch can use}``
 ``{"op": "check", "settings": [{…}, …]}``             ``{"ok": true}``, or ``index``, ``key`` and ``error`` of the
                                                       first invalid one
 ``{"op": "prepare", "settings": {…}}``                ``{"ok": true, "nodes": n, "edges": m}``
@@ -17,19 +18,20 @@ request                                               answer
 
 ``prepare`` and ``run`` receive settings that ``check`` has accepted, and do not check them again. ``"claimed": true`` says that the
 sender holds the claim of the run; otherwise the worker takes it, and answers ``busy`` if it cannot. ``{"ok": false, "error": "…"}``
-answers what failed; if the disk is full, the status is ``killed`` and ``"cause"`` is ``"disk full"``. After SIGTERM or SIGUSR2 the
-current run is paused and the worker exits with status 75, "try again later".
+answers what failed; if the disk is full, the status is ``killed`` and ``"cause"`` is ``"disk full"``. After SIGTERM, SIGUSR2 or
+SIGHUP the current run is paused and the worker exits with status 75, "try again later".
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
+
+import torch
 
 import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
 from graphgym_lcat.gym.loader import load_graph
@@ -38,7 +40,7 @@ from graphgym_lcat.gym.settings import apply_settings, check_settings, default_s
 from graphgym_lcat.kernels import library
 from lcat_core.errors import RunBusy, SettingsError
 from lcat_core.files import parse_json
-from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, Outcome, RunPaused, is_disk_full
+from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, Outcome, RunPaused, handle_signals, is_disk_full
 
 Answer = dict[str, Any]
 Operation = Callable[[dict[str, Any]], Answer]
@@ -89,7 +91,8 @@ def _describe(request: dict[str, Any]) -> Answer:
         settings = read_settings(base) if base else {}
     except SettingsError as error:
         return {"ok": False, "error": str(error)}
-    return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.why_unused()}
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return {"ok": True, "defaults": default_settings(), "base": settings, "note": library.why_unused(), "gpus": gpus}
 
 
 def _check(request: dict[str, Any]) -> Answer:
@@ -123,9 +126,11 @@ def main() -> int:
     # Answers have the real standard output to themselves; whatever libraries print joins standard error.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    for number in PAUSE_SIGNALS:  # between two runs there is nothing to save
-        signal.signal(number, lambda *_: sys.exit(EXIT_PAUSED))
-    worker = Worker(answers)
+    with handle_signals(PAUSE_SIGNALS, lambda *_: sys.exit(EXIT_PAUSED)):  # between two runs there is nothing to save
+        return _serve(Worker(answers))
+
+
+def _serve(worker: Worker) -> int:
     for line in sys.stdin:
         try:
             worker.send(worker.handle(parse_json(line)))

@@ -18,12 +18,13 @@ from torch import Tensor
 
 from graphgym_lcat.kernels.graph import Graph
 
-Operator = Literal["neighbor_mean", "convolve", "attend", "coefficients", "statistics"]
+Operator = Literal["neighbor_mean", "convolve", "attend", "attend_convolved", "coefficients", "statistics"]
 
 DESCRIPTIONS = {
     "neighbor_mean": "means over neighbours",
     "convolve": "convolved features",
     "attend": "sums weighted by attention",
+    "attend_convolved": "convolution and attention in one call",
     "coefficients": "attention coefficients",
     "statistics": "statistics of messages",
 }
@@ -102,6 +103,39 @@ class FunctionScore(NamedTuple):
 PairScore = EqualScore | GATScore | GATv2Score | FunctionScore
 
 
+class Lambda(NamedTuple):
+    """λ1 or λ2 of a layer, as numbers.
+
+    Attributes:
+        values: One for all heads, or one per head.
+        parameter: The parameter behind it, ``[len(values)]``; None if λ is fixed.
+        derivatives: Those of the values by the parameter.
+    """
+
+    values: tuple[float, ...]
+    parameter: Tensor | None = None
+    derivatives: tuple[float, ...] = ()
+
+
+class ConvolvedScore(NamedTuple):
+    """The score of GAT or GATv2 between nodes of one set, with the convolution of its inputs still to be computed.
+
+    Attributes:
+        kind: ``'gat'`` or ``'gatv2'``.
+        key: ``[nodes, H, C]``, before convolution.
+        vectors: Attention vectors ``[1, H, C]``: those of sources and destinations for GAT, one for GATv2.
+        lambda1, lambda2: Of the layer.
+        negative_slope: Slope of the LeakyReLU.
+    """
+
+    kind: str
+    key: Tensor
+    vectors: tuple[Tensor, ...]
+    lambda1: Lambda
+    lambda2: Lambda
+    negative_slope: float
+
+
 class Dropout(NamedTuple):
     """Dropout of attention coefficients.
 
@@ -127,7 +161,7 @@ class Coefficients(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What a call needs from a backend."""
+    """What a call needs from a backend. ``device`` is a type of devices, ``device_index`` says which of them."""
 
     operator: Operator
     device: str
@@ -138,6 +172,8 @@ class Request(NamedTuple):
     edge_term: bool = False
     dropout: bool = False
     derivatives: int = 1
+    device_index: int | None = None
+    transforms: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,10 +185,12 @@ class Capabilities:
         scores: Kinds of scores, for the operators that take one.
         edge_term, dropout: Whether scores may have an edge term, and coefficients dropout.
         plain_operators: Operators that support neither of them.
+        wide_operators: Operators that support neither bfloat16 nor float16.
         devices: Types of devices.
         dtypes: Types of numbers; all tensors of a call must then have the same, or some of ``mixed_dtypes``.
         max_heads, max_nodes: Largest numbers of heads and nodes.
         derivatives: Highest order of derivatives.
+        transforms: Whether ``torch.func``, forward-mode derivatives and the export to ONNX work.
     """
 
     operators: frozenset[str]
@@ -160,12 +198,14 @@ class Capabilities:
     edge_term: bool
     dropout: bool
     plain_operators: frozenset[str] = frozenset()
+    wide_operators: frozenset[str] = frozenset()
     devices: frozenset[str] | None = None
     dtypes: tuple[torch.dtype, ...] | None = None
     mixed_dtypes: frozenset[torch.dtype] = frozenset()
     max_heads: int | None = None
     max_nodes: int | None = None
     derivatives: int | None = None
+    transforms: bool = False
 
     def why_not(self, request: Request) -> str | None:
         """Why the request cannot be served, as a clause about "it"; None if it can."""
@@ -183,22 +223,26 @@ class Capabilities:
             return "it does not support dropout of attention coefficients"
         if self.derivatives is not None and request.derivatives > self.derivatives:
             return f"it has derivatives up to order {self.derivatives}, not {request.derivatives}"
+        if request.transforms and not self.transforms:
+            return "it does not support torch.func, forward-mode derivatives and the export to ONNX"
         return None
 
     def _why_not_tensors(self, request: Request) -> str | None:
         if self.devices is not None and request.device not in self.devices:
             return f"it computes on {_listed(sorted(self.devices))}, the data is on {request.device!r}"
         if self.dtypes is not None:
-            first = request.dtypes[0]
+            first, allowed = request.dtypes[0], self.dtypes
+            if request.operator in self.wide_operators:
+                allowed = tuple(dtype for dtype in allowed if dtype.itemsize > 2)
             for dtype in request.dtypes:
-                if dtype not in self.dtypes:
-                    names = " or ".join(str(known).removeprefix("torch.") for known in self.dtypes)
+                if dtype not in allowed:
+                    names = " or ".join(str(known).removeprefix("torch.") for known in allowed)
                     return f"it computes with {names}, the data is {dtype}"
                 if dtype != first and not {dtype, first} <= self.mixed_dtypes:
                     return f"it computes with numbers of one type, the data is {first} and {dtype}"
         if self.max_heads is not None and request.heads > self.max_heads:
             return f"it computes up to {self.max_heads} heads, the layer has {request.heads}"
-        if self.max_nodes is not None:
+        if self.max_nodes is not None and not torch.compiler.is_compiling():  # there, the number may be unknown
             for count in request.nodes:
                 if count > self.max_nodes:
                     return f"it counts up to {self.max_nodes} nodes, the graph has {count}"
@@ -276,6 +320,19 @@ class Backend(Protocol):
 
         Returns:
             ``[num_dst, len(names) * F]``.
+        """
+        ...
+
+
+class ConvolvingBackend(Backend, Protocol):
+    """A backend that also lists ``'attend_convolved'``, which saves the calls between a layer and its kernels."""
+
+    def attend_convolved(
+        self, graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None, dropout: Dropout | None
+    ) -> Tensor:
+        """:meth:`Backend.attend` with the score of convolved features, plus ``bias`` ``[H * C]``: ``[nodes, H * C]``.
+
+        ``value`` may be ``score.key`` itself. The result shares no memory with what the backward pass needs.
         """
         ...
 

@@ -16,13 +16,11 @@ from torch import Tensor
 from graphgym_lcat.kernels import library
 from graphgym_lcat.kernels.compact import CompactLayout
 from graphgym_lcat.kernels.edge_numbers import EdgeNumbers
+from graphgym_lcat.kernels.threads import threads_for
 
 # If its output has more bytes than this, GAT's forward pass keeps no second tensor of that size for the backward pass. Forward and
 # backward pass together then take about 20 % longer with 128 columns, and 45 % longer with 32.
 MAX_KEPT_BYTES = 1 << 28
-
-# Numbers that each thread reads at least: for less work, waking another thread costs more than it saves.
-MIN_WORK_PER_THREAD = 1 << 16
 
 _NO_NUMBERS = (0, 0, 0)
 
@@ -68,8 +66,7 @@ class Call(NamedTuple):
 
 
 def _threads(layout: CompactLayout, width: int) -> int:
-    work = (layout.col.numel() + layout.num_dst) * width
-    return max(1, min(torch.get_num_threads(), work // MIN_WORK_PER_THREAD))
+    return threads_for((layout.num_edges + layout.num_dst) * width)
 
 
 def _call(name: str, tensor: Tensor, *arguments: int | float) -> None:
@@ -161,6 +158,48 @@ def convolve_backward(
         _threads(layout, width),
     )
     return grads
+
+
+def scores_forward(features: Tensor, att_dst: Tensor, att_src: Tensor, lambda1: Tensor, threads: int) -> Tensor:
+    """Products ``[nodes, 2 * H]`` of features ``[nodes, H, C]`` with attention vectors, times λ1 (``[1]`` or ``[H]``)."""
+    products = features.new_empty(features.size(0), 2 * features.size(1))
+    _call(
+        "scores_forward",
+        features,
+        *features.shape,
+        *(t.data_ptr() for t in (features, att_dst, att_src, lambda1)),
+        lambda1.numel(),
+        products.data_ptr(),
+        threads,
+    )
+    return products
+
+
+def scores_backward(
+    features: Tensor,
+    att_dst: Tensor,
+    att_src: Tensor,
+    lambda1: Tensor,
+    grads: tuple[Tensor, Tensor | None],
+    grad_features: Tensor,
+    threads: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Adds the gradient of the features to ``grad_features``; returns those of both vectors and of lambda1.
+
+    The gradient of the products is the sum of ``grads``.
+    """
+    results = torch.empty_like(att_dst), torch.empty_like(att_src), torch.empty_like(lambda1)
+    _call(
+        "scores_backward",
+        features,
+        *features.shape,
+        *(t.data_ptr() for t in (features, att_dst, att_src, lambda1)),
+        lambda1.numel(),
+        *(0 if t is None else t.data_ptr() for t in grads),
+        *(t.data_ptr() for t in (grad_features, *results)),
+        threads,
+    )
+    return results
 
 
 def fill_loops(call: Call, rows: Tensor, loops: Tensor, mean: bool) -> None:

@@ -19,6 +19,7 @@ class CompactLayout:
     Attributes:
         rowptr, col: Sources of destination ``i`` are ``col[rowptr[i]:rowptr[i + 1]]``, in ascending order.
         colptr, row: Destinations of source ``j`` are ``row[colptr[j]:colptr[j + 1]]``.
+        num_edges: Number of stored edges.
         loops: ``[num_dst]``; number of self-loops among the edges, or None if there are none or they do not matter.
         self_loops: Nodes ``0 … self_loops - 1`` have one self-loop that is not stored.
         symmetric: Every edge goes both ways; ``colptr, row`` are then the same tensors as ``rowptr, col``.
@@ -58,6 +59,7 @@ class CompactLayout:
             self.col, self.row = self.col[:kept], self.row[:kept]
         if self.symmetric:
             self.colptr, self.row = self.rowptr, self.col
+        self.num_edges = kept
         self.loops = loops if loops is not None and bool(loops.any()) else None
 
         # The addresses are read once: on a small graph, reading them for every call would take a notable part of the time.

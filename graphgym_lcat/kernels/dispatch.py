@@ -7,16 +7,20 @@ one steps in.
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from graphgym_lcat.kernels import fused, torch_path
+from graphgym_lcat.kernels import fused, scatter_path, torch_path
 from graphgym_lcat.kernels.backend import (
     Backend,
     Coefficients,
+    ConvolvingBackend,
     Dropout,
     EqualScore,
     Operator,
@@ -24,22 +28,35 @@ from graphgym_lcat.kernels.backend import (
     Request,
     why_not,
 )
+from graphgym_lcat.kernels.derivatives import in_transform
 from graphgym_lcat.kernels.graph import Graph
+from graphgym_lcat.kernels.triton import backend as triton_backend
+from graphgym_lcat.kernels.triton import self_test
 
 ENVIRONMENT_VARIABLE = "LCAT_BACKEND"
 
+#: Says why ``'auto'`` must not use a backend on a device, as a clause about "it"; None if it may.
+SelfTest = Callable[[torch.device], str | None]
+
 _BACKENDS: dict[str, Backend] = {}
+_SELF_TESTS: dict[str, SelfTest] = {}
 
 
-def register_backend(backend: Backend) -> None:
-    """Makes a backend known by its name; ``'auto'`` tries the last registered one first."""
+def register_backend(backend: Backend, self_test: SelfTest | None = None) -> None:
+    """Makes a backend known by its name; ``'auto'`` tries the last registered one first.
+
+    Before ``'auto'`` uses it on a device for the first time, ``self_test`` is asked.
+    """
     if backend.name == "auto" or backend.name in _BACKENDS:
         raise ValueError(f"there is already a backend {backend.name!r}; register this one by another name")
     _BACKENDS[backend.name] = backend
+    if self_test is not None:
+        _SELF_TESTS[backend.name] = self_test
 
 
 register_backend(torch_path)
 register_backend(fused)
+register_backend(triton_backend, self_test.find_failure)
 
 
 def backend_names() -> tuple[str, ...]:
@@ -66,6 +83,22 @@ def attend(backend: str, graph: Graph, score: PairScore, value: Tensor, dropout:
     return choose(backend, request).attend(graph, score, value, dropout)
 
 
+def find_convolving(
+    backend: str, graph: Graph, score: str, dropout: bool, key: Tensor, *more: Tensor | None
+) -> ConvolvingBackend | None:
+    """The backend for :meth:`.ConvolvingBackend.attend_convolved`, if there is one; None in compiled code and transforms."""
+    if torch.compiler.is_compiling() or in_transform():
+        return None
+    dtypes = tuple([tensor.dtype for tensor in (key, *more) if tensor is not None])
+    nodes = graph.num_src, graph.num_dst
+    request = Request("attend_convolved", key.device.type, dtypes, nodes, key.size(1), score, dropout=dropout)
+    name = _resolve(backend)
+    for candidate in reversed(_BACKENDS.values()):
+        if name in ("auto", candidate.name) and why_not(candidate, request) is None:
+            return cast(ConvolvingBackend, candidate)
+    return None
+
+
 def coefficients(backend: str, graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
     """See :meth:`.Backend.coefficients`."""
     return choose(backend, _score_request("coefficients", graph, score, dropout)).coefficients(graph, score, dropout)
@@ -90,13 +123,15 @@ def choose(backend: str, request: Request) -> Backend:
         chosen = _BACKENDS[name]
         reason = why_not(chosen, request)
         if reason is None:
-            return chosen
+            return _variant(chosen, request)
         able = [other.name for other in _BACKENDS.values() if why_not(other, request) is None]
         advice = " or ".join(repr(other) for other in ("auto", *able))
         raise RuntimeError(f"backend={name!r} was asked for, but {reason}; use {advice}")
     for candidate in reversed(_BACKENDS.values()):
-        if why_not(candidate, request) is None:
-            return candidate
+        if why_not(candidate, request) is None and (
+            candidate.name not in _SELF_TESTS or _passes_self_test(candidate.name, request.device, request.device_index)
+        ):
+            return _variant(candidate, request)
     reasons = "; ".join(f"{other.name}: {why_not(other, request)}" for other in _BACKENDS.values())
     raise RuntimeError(f"no backend can compute this: {reasons}")
 
@@ -114,6 +149,17 @@ def describe_backend() -> str:
     return f"{chosen.describe()} ({reason})"
 
 
+@torch.compiler.assume_constant_result
+@functools.cache
+def _passes_self_test(name: str, device_type: str, index: int | None) -> bool:
+    device = torch.device(device_type if index is None else f"{device_type}:{index}")
+    reason = _SELF_TESTS[name](device)
+    if reason is not None and device_type != "cpu":
+        message = f"backend {name!r} is not used on {device}, because {reason}; another one computes instead"
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
+    return reason is None
+
+
 def _resolve(backend: str) -> str:
     if backend != "auto":
         return backend
@@ -125,7 +171,9 @@ def _resolve(backend: str) -> str:
 
 def _request(operator: Operator, graph: Graph, *tensors: Tensor) -> Request:
     dtypes = tuple([tensor.dtype for tensor in tensors])
-    return Request(operator, tensors[0].device.type, dtypes, (graph.num_src, graph.num_dst))
+    device = tensors[0].device
+    nodes = (graph.num_src, graph.num_dst)
+    return Request(operator, device.type, dtypes, nodes, device_index=device.index, transforms=in_transform())
 
 
 def _score_request(
@@ -140,4 +188,10 @@ def _score_request(
         score.kind,
         score.edge is not None,
         dropout is not None,
+        device_index=score.key.device.index,
+        transforms=in_transform(),
     )
+
+
+def _variant(backend: Backend, request: Request) -> Backend:
+    return scatter_path if request.transforms and backend is torch_path else backend

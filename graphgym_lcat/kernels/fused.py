@@ -13,13 +13,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from graphgym_lcat.kernels import adjacency, calls, fused_attention, library, ops, pna
+from graphgym_lcat.kernels import adjacency, calls, fused_attention, fused_convolved, library, ops, pna
 from graphgym_lcat.kernels.backend import (
     STATISTICS,
     Capabilities,
     Coefficients,
+    ConvolvedScore,
     Dropout,
     EqualScore,
     GATScore,
@@ -27,6 +27,7 @@ from graphgym_lcat.kernels.backend import (
     PairScore,
 )
 from graphgym_lcat.kernels.compact import MAX_NODES
+from graphgym_lcat.kernels.derivatives import first_derivative
 from graphgym_lcat.kernels.fused_attention import needs_grad
 from graphgym_lcat.kernels.fused_inputs import padding, rows
 from graphgym_lcat.kernels.graph import Graph
@@ -35,8 +36,9 @@ _LIBRARY = library.load()
 
 name = "fused"
 can = Capabilities(
-    operators=frozenset({"neighbor_mean", "convolve", "attend", "coefficients", "statistics"}),
+    operators=frozenset({"neighbor_mean", "convolve", "attend", "attend_convolved", "coefficients", "statistics"}),
     plain_operators=frozenset({"statistics"}),
+    wide_operators=frozenset({"attend_convolved"}),
     scores=frozenset({"gat", "gatv2"}),
     edge_term=True,
     dropout=True,
@@ -92,6 +94,13 @@ def attend(graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | Non
     """See :meth:`.Backend.attend`."""
     assert isinstance(score, (GATScore, GATv2Score))  # `can` lists no other
     return fused_attention.attend(graph, score, value, dropout)
+
+
+def attend_convolved(
+    graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None, dropout: Dropout | None
+) -> Tensor:
+    """See :meth:`.ConvolvingBackend.attend_convolved`."""
+    return fused_convolved.attend_convolved(graph, score, value, bias, dropout)
 
 
 def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
@@ -180,7 +189,7 @@ class _NeighborMean(torch.autograd.Function):
         return calls.mean_forward(ctx.layout, value.contiguous())
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         return None, calls.mean_backward(ctx.layout, grad.contiguous())
 
@@ -195,7 +204,7 @@ class _Convolve(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         lambda2, slope = ctx.saved_tensors
         return None, *calls.convolve_backward(ctx.layout, lambda2, slope, grad.contiguous())

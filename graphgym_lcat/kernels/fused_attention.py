@@ -10,12 +10,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgym_lcat.kernels import calls, calls_gat, calls_gatv2, ops_attention
 from graphgym_lcat.kernels.backend import Coefficients, Dropout, EdgeTerm, GATScore, GATv2Score
 from graphgym_lcat.kernels.calls import Call
 from graphgym_lcat.kernels.calls_gatv2 import EdgeFeatures
+from graphgym_lcat.kernels.derivatives import first_derivative
 from graphgym_lcat.kernels.fused_inputs import edge_call, gat_inputs, gatv2_inputs, padding, rows, unpack
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.ops import handle
@@ -53,7 +53,8 @@ def needs_grad(*tensors: Tensor | None) -> bool:
     return forward_mode or (torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors))
 
 
-def _sum_call(graph: Graph, dropout: Dropout | None, edge: EdgeTerm | None) -> Call:
+def sum_call(graph: Graph, dropout: Dropout | None, edge: EdgeTerm | None = None) -> Call:
+    """What the kernels of weighted sums are called with."""
     if dropout is None:
         return Call(graph.compact, None if edge is None else graph.edge_numbers)
     return Call(graph.compact, graph.edge_numbers, int(dropout.seed), dropout.probability)
@@ -70,7 +71,7 @@ def _attend_gat(graph: Graph, score: GATScore, value: Tensor, dropout: Dropout |
         seed, probability = unpack(dropout)
         inputs = query, key, value, _or_empty(term, value), seed, probability, slope, differentiable
         return ops_attention.attend_gat(*handle(graph), *inputs)[0]
-    call = _sum_call(graph, dropout, score.edge)
+    call = sum_call(graph, dropout, score.edge)
     if differentiable:
         return _AttendGAT.apply(call, query, key, value, term, slope)
     return calls_gat.forward(call, rows(query), rows(key), value.contiguous(), term, slope, False)[0]
@@ -85,7 +86,7 @@ def _attend_gatv2(graph: Graph, score: GATv2Score, value: Tensor, dropout: Dropo
         edge = (_or_empty(t, value) for t in (features, loops, weight))
         inputs = query, key, value, att, *edge, seed, probability, slope
         return ops_attention.attend_gatv2(*handle(graph), *inputs)[0]
-    call = _sum_call(graph, dropout, score.edge)
+    call = sum_call(graph, dropout, score.edge)
     if not needs_grad(query, key, value, att, features, loops, weight):
         nodes = query.contiguous(), key.contiguous(), value.contiguous(), att.contiguous()
         return calls_gatv2.forward(call, *nodes, _edge(features, loops, weight), slope)[0]
@@ -126,7 +127,7 @@ class _AttendGAT(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, value, term, out, *state = ctx.saved_tensors
         inputs = query, key, value, term, ctx.slope
@@ -143,7 +144,7 @@ class _GATCoefficients(torch.autograd.Function):
         return gamma
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, term, gamma, shift, scale = ctx.saved_tensors
         inputs = query, key, term, ctx.slope
@@ -172,7 +173,7 @@ class _AttendGATv2(torch.autograd.Function):
         return state[0]
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, value, att, features, loops, weight, out, shift, scale = ctx.saved_tensors
         inputs = query, key, value, att, _edge(features, loops, weight), ctx.slope
@@ -193,7 +194,7 @@ class _AttendSymmetricGATv2(torch.autograd.Function):
         return state[0]
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         features, value, att, *state = ctx.saved_tensors
         inputs = features, value, att, ctx.slope, *state, grad.contiguous()
@@ -215,7 +216,7 @@ class _GATv2Coefficients(torch.autograd.Function):
         return state[0]
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, att, features, loops, weight, *state = ctx.saved_tensors
         inputs = query, key, att, _edge(features, loops, weight), ctx.slope

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgym_lcat.kernels import calls, torch_path
 from graphgym_lcat.kernels.backend import Dropout, EdgeTerm, GATScore, GATv2Score
 from graphgym_lcat.kernels.calls import Call
+from graphgym_lcat.kernels.derivatives import first_derivative
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.library import LANES, real_dtype
 
@@ -109,7 +109,7 @@ class _FillLoops(torch.autograd.Function):
         return loops
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         grad_features = grad.new_zeros(ctx.shape)
         calls.fill_loops_backward(ctx.call, grad.contiguous(), grad_features, ctx.mean)
@@ -141,7 +141,7 @@ class _GATTerm(torch.autograd.Function):
         return term
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         features, loops, weight = ctx.saved_tensors
         count, dtype = features.size(0), weight.dtype

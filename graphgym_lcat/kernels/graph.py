@@ -9,6 +9,7 @@ from torch import Tensor
 
 from graphgym_lcat.kernels.compact import CompactLayout
 from graphgym_lcat.kernels.edge_numbers import EdgeNumbers
+from graphgym_lcat.kernels.triton.layout import DeviceLayout
 
 
 class Graph:
@@ -18,8 +19,8 @@ class Graph:
     and let :func:`graphgym_lcat.kernels.find_graph` cache it. Self-loops that a layer adds are not stored: node
     ``i < self_loops`` has exactly one.
 
-    The edges are sorted when a backend first needs them: :attr:`compact` for the fused kernels, :attr:`sorted_edges` for the
-    torch path. Do not change ``edge_index`` in the meantime.
+    The edges are sorted when a backend first needs them: :attr:`compact` for the fused kernels, :attr:`device_layout` for the
+    Triton kernels, :attr:`sorted_edges` for the torch path. Do not change ``edge_index`` in the meantime.
 
     Attributes:
         num_src, num_dst: Number of source and destination nodes.
@@ -38,6 +39,7 @@ class Graph:
         self._sorted: SortedEdges | None = None
         self._compact: CompactLayout | None = None
         self._edge_numbers: EdgeNumbers | None = None
+        self._device_layout: DeviceLayout | None = None
         if torch.compiler.is_compiling():
             self.edge_index = edge_index
             self._version = None
@@ -88,6 +90,17 @@ class Graph:
             self._check_unchanged()
             self._edge_numbers = EdgeNumbers(self.edge_index, layout)
         return self._edge_numbers
+
+    @property
+    def device_layout(self) -> DeviceLayout:
+        """The edges for the Triton kernels."""
+        if self._device_layout is None:
+            self._check_unchanged()
+            with torch.inference_mode(False):  # training may use the layout of an evaluation
+                self._device_layout = DeviceLayout(
+                    self.edge_index, self.num_src, self.num_dst, self.add_self_loops, self.shared_nodes
+                )
+        return self._device_layout
 
     @property
     def sorted_edges(self) -> SortedEdges:

@@ -16,7 +16,7 @@ import torch
 # LCAT_LIBRARY names another build, for example one with sanitizers.
 PATH = Path(os.environ.get("LCAT_LIBRARY", Path(__file__).with_name("_fused.so")))
 # Changes whenever the arguments of a function in csrc/ change, so that a library built from other sources is never called.
-INTERFACE = 8
+INTERFACE = 9
 LANES = 8  # numbers in a vector of the kernels
 INSTRUCTION_SETS = ("generic", "avx2")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
@@ -32,6 +32,8 @@ SIGNATURES = {
     "mean_backward": "npnppnpnppt",
     "convolve_forward": "nppp" + "ppn" + "pn" + "ppt",
     "convolve_backward": "npnppp" + "ppn" + "pn" + "pppt",
+    "scores_forward": "nnn" + "ppppn" + "pt",
+    "scores_backward": "nnn" + "ppppn" + "pp" + "ppppt",
     "gat_forward": _BY_ROW + _EXTRAS + "nn" + "pnpnppd" + "pppppt",
     "gat_backward": _BOTH + _EXTRAS + "nn" + "pnpnppd" + "pppppp" + "ppppt",
     "gat_coefficients_forward": _BY_ROW + _EXTRAS + "n" + "pnpnpd" + "pppt",
@@ -51,6 +53,14 @@ SIGNATURES = {
     "pna_backward": "nppnpppnn" + "ppp" + "np" + "ppp" + "pppt",
     "attend_pairs": "npppdd" + "nnp" + "pt",
 }
+# Without numbers of any type, so there is one of each.
+SAMPLING = {
+    "prefer_large_pages": ("pn", None),
+    "in_edges": ("nppnnpp", ctypes.c_int),
+    "sample_counts": ("nppnp", ctypes.c_int64),
+    "sample_edges": ("npppnnpnpppt", None),
+    "number_nodes": ("nppnp", ctypes.c_int64),
+}
 _TYPES: dict[str, Any] = {"n": ctypes.c_int64, "p": ctypes.c_void_p, "d": ctypes.c_double, "t": ctypes.c_int}
 
 
@@ -63,6 +73,7 @@ class Library:
     layout: Callable[..., int]
     edge_numbers: Callable[..., int]
     slots: Callable[..., None]
+    sampling: dict[str, Callable[..., int]]
     kernels: dict[tuple[str, torch.dtype], Callable[..., int]]
 
     @property
@@ -144,7 +155,11 @@ def _bind(handle: ctypes.CDLL) -> Library | str:
     slots = handle.lcat_slots
     slots.argtypes = [_TYPES[a] for a in "nppnppp"]
     slots.restype = None
-    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, edge_numbers, slots, kernels)
+    sampling = {name: getattr(handle, f"lcat_{name}") for name in SAMPLING}
+    for name, (arguments, result) in SAMPLING.items():
+        sampling[name].argtypes = [_TYPES[a] for a in arguments]
+        sampling[name].restype = result
+    return Library(chosen[-1], bool(handle.lcat_has_openmp()), layout, edge_numbers, slots, sampling, kernels)
 
 
 def _share_openmp_runtime() -> None:

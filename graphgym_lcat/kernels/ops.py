@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch._library.custom_ops import CustomOpDef
 from torch.library import custom_op
@@ -28,7 +29,15 @@ def handle(graph: Graph) -> Handle:
     return graph.edge_index, graph.num_src, graph.num_dst, graph.add_self_loops, graph.shared_nodes
 
 
-def operator(name: str, inputs: str, results: int, call: Callable, fake: Callable) -> CustomOpDef:
+def operator(
+    name: str,
+    inputs: str,
+    results: int,
+    call: Callable,
+    fake: Callable,
+    device_types: str | None = "cpu",
+    tags: Sequence[torch.Tag] = (),
+) -> CustomOpDef:
     """``lcat::name(handle, inputs)``, which returns ``results`` tensors.
 
     ``call`` computes them from the graph and the inputs; ``fake`` creates tensors of their shapes from the handle and the inputs.
@@ -40,7 +49,7 @@ def operator(name: str, inputs: str, results: int, call: Callable, fake: Callabl
         return call(graph, *(a.contiguous() if isinstance(a, Tensor) else a for a in arguments[_SIZE:]))
 
     schema = f"({_HANDLE}, {inputs}) -> {tensors}"
-    operator = custom_op(f"lcat::{name}", compute, mutates_args=(), device_types="cpu", schema=schema)
+    operator = custom_op(f"lcat::{name}", compute, mutates_args=(), device_types=device_types, schema=schema, tags=tags)
     operator.register_fake(lambda *arguments: fake(arguments[:_SIZE], *arguments[_SIZE:]))
     return operator
 

@@ -36,18 +36,24 @@ from graphgym_lcat.kernels.graph import Graph
 
 Gamma = tuple[Tensor, Tensor]
 
-# Numbers per chunk: 4 MiB in float32 stay in the cache of one core.
+# Numbers per chunk: on a CPU, 4 MiB in float32 stay in the cache of one core.
 CHUNK_NUMEL = 1 << 20
+# A GPU hides nothing in a cache of that size, but every chunk costs a dozen launches of some microseconds: its chunks are as
+# large as memory allows, up to a size whose launches no longer matter.
+GPU_CHUNK_NUMEL = 1 << 28
+# Bytes that one number of a chunk takes in the backward pass: some ten tensors in float32. Chunks use a quarter of what is free.
+GPU_BYTES_PER_NUMBER = 40
 
 # Where PyG takes a variance to be 0, and its square root to have no gradient.
 MIN_VARIANCE = 1e-5
 
 name = "torch"
 can = Capabilities(
-    operators=frozenset(DESCRIPTIONS),
+    operators=frozenset(DESCRIPTIONS) - {"attend_convolved"},
     scores=frozenset({"equal", "gat", "gatv2", "function"}),
     edge_term=True,
     dropout=True,
+    transforms=True,  # by scatter_path
 )
 
 
@@ -57,6 +63,17 @@ def unavailable() -> None:
 
 def describe() -> str:
     return "torch path"
+
+
+def chunk_numel(device: torch.device) -> int:
+    """How many numbers a chunk of edges may have on ``device``."""
+    if device.type != "cuda":
+        return CHUNK_NUMEL
+    if torch.compiler.is_compiling():  # a program is compiled once, whatever is free when it runs
+        return GPU_CHUNK_NUMEL // 4
+    free, _ = torch.cuda.mem_get_info(device)
+    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return max(CHUNK_NUMEL, min(GPU_CHUNK_NUMEL, free // (4 * GPU_BYTES_PER_NUMBER)))
 
 
 def neighbor_mean(graph: Graph, value: Tensor) -> Tensor:
@@ -94,11 +111,17 @@ def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None)
 
 def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]) -> Tensor:
     """See :meth:`.Backend.statistics`."""
+    gamma = None if isinstance(score, EqualScore) else coefficients(graph, score).edges
+    return statistics_of_messages(graph, gamma, graph.neighborhood_sizes, receiver, sender, names)
+
+
+def statistics_of_messages(
+    graph: Graph, gamma: Tensor | None, count: Tensor, receiver: Tensor, sender: Tensor, names: Sequence[str]
+) -> Tensor:
+    """:meth:`.Backend.statistics` with the coefficients γ of the edges (None: equal ones), and the numbers of in-edges."""
     src, dst = graph.edge_index.long()
     messages = receiver.index_select(0, dst) + sender.index_select(0, src)
-    count = graph.neighborhood_sizes
-    if not isinstance(score, EqualScore):
-        gamma = coefficients(graph, score).edges
+    if gamma is not None:
         weight = gamma * count.to(gamma.dtype).unsqueeze(-1).index_select(0, dst)
         by_head = messages.unflatten(1, (gamma.size(1), messages.size(1) // gamma.size(1)))
         messages = (by_head * weight.unsqueeze(-1)).flatten(1)
@@ -206,7 +229,10 @@ def _pair_scores(
     def score_chunk(query: Tensor, key: Tensor, dst: Tensor, src: Tensor, *features: Tensor) -> Tensor:
         return score(query.index_select(0, dst), key.index_select(0, src), *features)
 
-    size = max(1, CHUNK_NUMEL // max(1, key[0].numel())) if key.size(0) else 1
+    if torch.compiler.is_compiling():  # the number of edges, and so of chunks, may be unknown
+        scores = score_chunk(query, key, dst, graph.sorted_edges.src, *(edge_features or ())[:1])
+        return scores, score(query[: graph.self_loops], key[: graph.self_loops], *(edge_features or ())[1:])
+    size = max(1, chunk_numel(key.device) // max(1, key[0].numel())) if key.size(0) else 1
     bounds = range(0, graph.num_edges, size) if graph.num_edges else (0,)
     chunks = []
     for start in bounds:
@@ -265,7 +291,7 @@ def _bag(members: Tensor, offsets: Tensor, rows: Tensor, weights: Tensor | None 
         return rows.new_zeros(offsets.size(0) - 1, rows.size(1))
     if torch.compiler.is_compiling():
         # Parked slots go into a bag of their own: for embedding_bag, what comes after the last offset is undefined.
-        offsets = F.pad(offsets, (0, 1), value=members.size(0))
+        offsets = torch.cat([offsets, torch.full_like(offsets[:1], members.size(0))])
     bags = F.embedding_bag(
         members,
         rows.contiguous(),
@@ -324,7 +350,9 @@ def _heads_bag(members: Tensor, offsets: Tensor, rows: Tensor, weights: Tensor) 
 def _pair_products(graph: Graph, target: Tensor, source: Tensor) -> Tensor:
     """``Σ_c target[i, h, c] source[j, h, c]`` for every slot."""
     dst = _clamped_destination(graph)
-    size = max(1, CHUNK_NUMEL // max(1, source.size(1) * source.size(2)))
+    if torch.compiler.is_compiling():
+        return (target.index_select(0, dst) * source.index_select(0, graph.sorted_edges.src)).sum(dim=-1)
+    size = max(1, chunk_numel(source.device) // max(1, source.size(1) * source.size(2)))
     chunks = [
         (target.index_select(0, d) * source.index_select(0, s)).sum(dim=-1)
         for d, s in zip(dst.split(size), graph.sorted_edges.src.split(size), strict=True)

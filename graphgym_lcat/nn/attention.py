@@ -10,7 +10,7 @@ from torch.nn import Module, Parameter
 from torch_geometric.nn.conv import MessagePassing
 
 from graphgym_lcat.kernels import Graph, dispatch
-from graphgym_lcat.kernels.backend import Coefficients, Dropout, EqualScore, PairScore
+from graphgym_lcat.kernels.backend import Coefficients, ConvolvedScore, Dropout, EqualScore, PairScore
 from graphgym_lcat.kernels.dropout import draw_seed
 from graphgym_lcat.nn.checks import check_choice, check_positive
 from graphgym_lcat.nn.functional import EdgeFeatures, ScoreInputs, ScoreParameters
@@ -102,10 +102,29 @@ class ConvolvedAttention(Module):
         value: Tensor,
         edges: EdgeFeatures | None = None,
         dropout: float = 0.0,
+        query_sources: Tensor | None = None,
     ) -> Tensor:
-        """``Σ_j γ_ij value_j``, ``[num_dst, H, C]``. See :class:`.ScoreInputs` for ``key``, ``query`` and ``edges``."""
-        score = self._pair_score(ScoreInputs(graph, key, query, edges))
-        return dispatch.attend(self.backend, graph, score, value, _draw_dropout(dropout))
+        """``Σ_j γ_ij value_j``, ``[num_dst, H, C]``. See :class:`.ScoreInputs` for the other arguments."""
+        score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
+        return dispatch.attend(self.backend, graph, score, value, _draw_dropout(dropout, key))
+
+    def _attend_at_once(
+        self, graph: Graph, key: Tensor, value: Tensor, bias: Tensor | None, dropout: float
+    ) -> Tensor | None:
+        """:meth:`_attend` for one set of nodes without edge features, plus ``bias``: ``[nodes, H * C]``.
+
+        None if no backend computes it in one call.
+        """
+        rule = find_score(self.score)
+        if rule.at_once is None or self.interpolation.fixed1 == 0:
+            return None
+        vectors = tuple([getattr(self, name) for name in rule.vectors])
+        parameters = bias, *vectors, self.interpolation.x, self.interpolation.y
+        backend = dispatch.find_convolving(self.backend, graph, rule.at_once, bool(dropout), key, value, *parameters)
+        if backend is None:
+            return None
+        score = ConvolvedScore(rule.at_once, key, vectors, *self.interpolation.numbers(), self.negative_slope)
+        return backend.attend_convolved(graph, score, value, bias, _draw_dropout(dropout, value))
 
     def _attend_and_show(
         self,
@@ -115,10 +134,11 @@ class ConvolvedAttention(Module):
         value: Tensor,
         edges: EdgeFeatures | None = None,
         dropout: float = 0.0,
+        query_sources: Tensor | None = None,
     ) -> tuple[Tensor, Coefficients]:
         """Both: ``Σ_j γ_ij value_j``, and γ itself."""
-        score = self._pair_score(ScoreInputs(graph, key, query, edges))
-        drawn = _draw_dropout(dropout)
+        score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
+        drawn = _draw_dropout(dropout, key)
         out = dispatch.attend(self.backend, graph, score, value, drawn)
         return out, dispatch.coefficients(self.backend, graph, score, drawn)
 
@@ -129,10 +149,11 @@ class ConvolvedAttention(Module):
         query: Tensor | None,
         edges: EdgeFeatures | None = None,
         dropout: float = 0.0,
+        query_sources: Tensor | None = None,
     ) -> Coefficients:
         """γ itself."""
-        score = self._pair_score(ScoreInputs(graph, key, query, edges))
-        return dispatch.coefficients(self.backend, graph, score, _draw_dropout(dropout))
+        score = self._pair_score(ScoreInputs(graph, key, query, edges, query_sources))
+        return dispatch.coefficients(self.backend, graph, score, _draw_dropout(dropout, key))
 
     def _pair_score(self, inputs: ScoreInputs) -> PairScore:
         if self.interpolation.fixed1 == 0:
@@ -144,8 +165,8 @@ class ConvolvedAttention(Module):
         return find_score(self.score).prepare(inputs, parameters)
 
 
-def _draw_dropout(probability: float) -> Dropout | None:
-    return Dropout(probability, draw_seed()) if probability else None
+def _draw_dropout(probability: float, like: Tensor) -> Dropout | None:
+    return Dropout(probability, draw_seed(like.device)) if probability else None
 
 
 class AttentionLayer(ConvolvedAttention, MessagePassing):

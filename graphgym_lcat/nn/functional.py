@@ -40,12 +40,14 @@ class ScoreInputs(NamedTuple):
         key: ``[num_src, H, D]``.
         query: ``[num_dst, H, D]``; ``key`` itself for one set of nodes, None for destinations without features.
         edges: Edge features, if there are any.
+        query_sources: ``[num_src, H, D]``, the sources projected like ``query``, which its convolution sums; None for ``key``.
     """
 
     graph: Graph
     key: Tensor
     query: Tensor | None
     edges: EdgeFeatures | None = None
+    query_sources: Tensor | None = None
 
 
 class EdgeFeatures(NamedTuple):
@@ -76,7 +78,7 @@ class ScoreParameters(NamedTuple):
 
 def gat_score(inputs: ScoreInputs, parameters: ScoreParameters) -> GATScore:
     """``LeakyReLU(λ1 aᵀ[Wĥ_i ‖ Wĥ_j])``."""
-    graph, key, query, edges = inputs
+    graph, key, query, edges, _ = inputs
     vectors, lambda1, lambda2, slope, _, backend = parameters
     heads = key.size(1)
     # Columns of one matrix product: the destinations' half of the attention vector, then the sources'.
@@ -180,7 +182,7 @@ def attention_adjacency(graph: Graph, gamma: Coefficients) -> Coefficients:
 
 def _convolved_features(inputs: ScoreInputs, parameters: ScoreParameters) -> tuple[Tensor, Tensor]:
     """``Wĥ`` of destinations and sources, ``[nodes, H, D]``."""
-    graph, key, query, _ = inputs
+    graph, key, query, _, query_sources = inputs
     shape = (-1, *key.shape[1:])
     lambda2, backend = parameters.lambda2, parameters.backend
     flat = key.flatten(1)
@@ -188,7 +190,8 @@ def _convolved_features(inputs: ScoreInputs, parameters: ScoreParameters) -> tup
         convolved = convolve(graph, flat, flat, lambda2, backend).view(shape)
         return convolved, convolved
     own = flat.new_zeros(graph.num_dst, flat.size(1)) if query is None else query.flatten(1)
-    convolved_query = convolve(graph, own, flat, lambda2, backend)
+    sources = flat if query_sources is None else query_sources.flatten(1)
+    convolved_query = convolve(graph, own, sources, lambda2, backend)
     return convolved_query.view(shape), convolve_sources(graph, flat, lambda2, backend).view(shape)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch._subclasses import FakeTensor
 from torch.nn import Module, Parameter
 
+from graphgym_lcat.kernels.backend import Lambda
 from graphgym_lcat.nn.checks import check_unit_interval
 from graphgym_lcat.nn.weight_decay import exempt
 
@@ -68,6 +69,12 @@ class Interpolation(Module):
         lambda2 = torch.sigmoid(10 ** (_MIRROR - self.y) - _OFFSET) if self.fixed2 is None else self.fixed2
         return lambda1, lambda2
 
+    def numbers(self) -> tuple[Lambda, Lambda]:
+        """λ1 and λ2 as numbers with their derivatives, for kernels that compute a whole layer."""
+        lambda1 = Lambda((self.fixed1,)) if self.fixed1 is not None else _differentiated(self.x, 0.0, 1.0)
+        lambda2 = Lambda((self.fixed2,)) if self.fixed2 is not None else _differentiated(self.y, _MIRROR, -1.0)
+        return lambda1, lambda2
+
     def lambdas(self) -> Lambdas:
         """The values as plain numbers; NaN on the meta device, and for the parts of a sharded model on other ranks."""
         lambda1 = _plain(_lambda(x) for x in _numbers(self.x)) if self.fixed1 is None else self.fixed1
@@ -99,6 +106,14 @@ def _numbers(parameter: Tensor) -> list[float]:
 def _lambda(x: float) -> float:
     """sigmoid(10ˣ − 6) of a plain number. x is limited because 10ˣ would overflow for a diverged layer."""
     return 1 / (1 + math.exp(_OFFSET - 10 ** min(x, 3.0)))
+
+
+def _differentiated(parameter: Tensor, offset: float, sign: float) -> Lambda:
+    """sigmoid(10^(offset + sign · x) − 6) of each number x of a parameter."""
+    exponents = [min(offset + sign * x, 3.0) for x in parameter.tolist()]  # see `_lambda`
+    values = [_lambda(x) for x in exponents]
+    slopes = [sign * v * (1 - v) * math.log(10) * 10**x for v, x in zip(values, exponents, strict=True)]
+    return Lambda(tuple(values), parameter, tuple(slopes))
 
 
 def _plain(values: Iterable[float]) -> float | tuple[float, ...]:

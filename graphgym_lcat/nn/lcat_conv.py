@@ -53,8 +53,13 @@ class LCATConv(AttentionLayer):
     :math:`\hat{h}_j = h_j` for a source that is not also a destination; :math:`\hat{h}_i` of a destination sums the projected
     sources. With ``add_self_loops=True`` source :math:`j` and destination :math:`j` are one node wherever both exist, as in
     PyG's ``GATConv`` and in the blocks of its samplers, ``(x, x[:num_dst])``; with ``add_self_loops=False`` the two sides are
-    different nodes. On a sampled subgraph (``NeighborLoader`` with one ``x``), the convolved features of border nodes, whose own
-    neighbours were not sampled, are their own features, and those of inner nodes average the sampled neighbours only.
+    different nodes.
+
+    **Sampling.** A layer with :math:`\lambda_2 \neq 0` sees two hops: the neighbours of a node, and for :math:`\hat{h}_j` the
+    neighbours of those. On a sampled subgraph (``NeighborLoader`` with one ``x``), :math:`\hat{h}` of border nodes, whose own
+    neighbours were not sampled, are their own features, and :math:`\hat{h}` of inner nodes average the sampled neighbours only. The
+    outputs of :math:`L` layers equal those of the full graph if all neighbours of :math:`2L` hops are sampled; with
+    :math:`\lambda_2 = 0`, as in GAT, :math:`L` hops are enough.
 
     Args:
         in_channels (int or tuple): Size of each input sample, −1 to derive it from the first input, or a pair for sources and
@@ -222,10 +227,17 @@ class LCATConv(AttentionLayer):
             edge_attr = None
         value, key, query = self._project(x_src, x_dst, one_set)
 
+        sources = self._project_sources(x_src, query, one_set)
         features = self._edge_features(graph, edge_attr)
         dropout = self.dropout if self.training else 0.0
-        if self._is_observed() or self._has_own_messages(LCATConv):
-            edges, alpha = edge_list(graph, self._coefficients(graph, key, query, features, dropout))
+        has_messages = self._is_observed() or self._has_own_messages(LCATConv)
+        is_plain = features is None and query is key and self.concat and self.res is None
+        if is_plain and not has_messages and not return_attention_weights:
+            out = self._attend_at_once(graph, key, value, self.bias, dropout)
+            if out is not None:
+                return out
+        if has_messages:
+            edges, alpha = edge_list(graph, self._coefficients(graph, key, query, features, dropout, sources))
             edges = self._in_flow(edges)
             sizes = (num_src, num_dst) if self.flow == "source_to_target" else (num_dst, num_src)
             # edge_updater_type: (alpha: Tensor)
@@ -233,11 +245,11 @@ class LCATConv(AttentionLayer):
             # propagate_type: (x: Tensor, alpha: Tensor)
             out = self.propagate(edges, x=value, alpha=alpha, size=sizes)
         elif return_attention_weights:
-            out, gamma = self._attend_and_show(graph, key, query, value, features, dropout)
+            out, gamma = self._attend_and_show(graph, key, query, value, features, dropout, sources)
             edges, alpha = edge_list(graph, gamma)
             edges = self._in_flow(edges)
         else:
-            out = self._attend(graph, key, query, value, features, dropout)
+            out = self._attend(graph, key, query, value, features, dropout, sources)
 
         out = out.flatten(1) if self.concat else out.mean(dim=1)
         if self.res is not None and x_dst is not None:
@@ -272,6 +284,10 @@ class LCATConv(AttentionLayer):
             key = value if self.lin_score_src is None else self.lin_score_src(x_src).view(shape)
             query_projection = self.lin_dst
         return value, key, None if x_dst is None else query_projection(x_dst).view(shape)
+
+    def _project_sources(self, x_src: Tensor, query: Tensor | None, one_set: bool) -> Tensor | None:
+        """The sources, projected like the queries; None if they are the keys."""
+        return None
 
     def _edge_features(self, graph: Graph, edge_attr: Tensor | None) -> EdgeFeatures | None:
         if edge_attr is None or self.lin_edge is None:

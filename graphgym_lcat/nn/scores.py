@@ -31,19 +31,22 @@ class Score:
         vectors: Names of the attention vectors that the layer holds for it.
         edge_vectors: Names of those that it holds in addition if there are edge features.
         takes_edges: Whether it can score edge features.
+        at_once: Kind of the :class:`.ConvolvedScore` of these vectors that computes the same together with the convolution, for
+            one set of nodes without edge features.
     """
 
     prepare: Callable[[ScoreInputs, ScoreParameters], PairScore]
     vectors: tuple[str, ...] = ()
     edge_vectors: tuple[str, ...] = ()
     takes_edges: bool = False
+    at_once: str | None = None
 
 
 AnyScore = str | PairFunction
 
 SCORES: dict[str, Score | PairFunction | type[Module]] = {
-    "gat": Score(gat_score, ("att_src", "att_dst"), ("att_edge",), takes_edges=True),
-    "gatv2": Score(gatv2_score, ("att",), takes_edges=True),
+    "gat": Score(gat_score, ("att_src", "att_dst"), ("att_edge",), takes_edges=True, at_once="gat"),
+    "gatv2": Score(gatv2_score, ("att",), takes_edges=True, at_once="gatv2"),
 }
 
 

@@ -182,7 +182,7 @@ def _add_thread_numbers(parser: argparse.ArgumentParser) -> None:
 
 
 def _thread_numbers(args: argparse.Namespace) -> list[int]:
-    from lcat_run.engines.local import available_cores
+    from lcat_run.threads import available_cores
 
     return args.threads or [available_cores()]
 
@@ -195,7 +195,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def _one_thread_number(args: argparse.Namespace) -> int:
-    from lcat_run.engines.local import available_cores
+    from lcat_run.threads import available_cores
 
     return args.threads or available_cores()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,10 +14,11 @@ from typing import Any
 
 from lcat_core.errors import LcatError, TrainingFailed, UserError
 from lcat_core.metrics import metric, recorded_metrics
-from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, RunPaused
-from lcat_core.run_folder import FAILURE, is_done
+from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, RunPaused, handle_signals
+from lcat_core.run_folder import CHECKPOINT, FAILURE, is_done
 from lcat_core.stock_graphgym import split_note
 from lcat_run.lookup import find_yaml
+from lcat_run.threads import let_threads_sleep, threads_for
 
 HELP = "train one model on one dataset; rerun the same command to resume"
 EXAMPLES = """\
@@ -33,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--threads",
         type=int,
         metavar="T",
-        help="threads of torch (default: `num_threads` of the settings, else torch's default)",
+        help="threads of torch (default: `num_threads` of the settings, else as many as pay on the graph)",
     )
     parser.add_argument(
         "settings", nargs=argparse.REMAINDER, metavar="KEY VALUE", help="settings that override those of the file"
@@ -49,27 +50,18 @@ def execute(args: argparse.Namespace) -> int:
         if word.startswith("--"):
             raise UserError(f"options come before the settings, got {word!r} after {args.settings[0]!r}")
     path = find_yaml(args.cfg, "lcat_configs")
-    with _stopped_by_signals():
+    with handle_signals(PAUSE_SIGNALS, _stop):
         return _execute(args, path)
 
 
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """End the command with the same status if a signal arrives before training, which would write a checkpoint first."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        print("stopped; rerun the same command to resume", file=sys.stderr)
-        raise SystemExit(EXIT_PAUSED)
-
-    earlier = {number: signal.signal(number, stop) for number in PAUSE_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End the command with the status of a pause if a signal arrives before training, which would write a checkpoint first."""
+    print("stopped; rerun the same command to resume", file=sys.stderr)
+    raise SystemExit(EXIT_PAUSED)
 
 
 def _execute(args: argparse.Namespace, path: Path) -> int:
+    let_threads_sleep(os.environ)
     import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
     from graphgym_lcat.gym.settings import check_settings, default_settings, parse_overrides, read_settings
 
@@ -98,9 +90,12 @@ def _train(settings: Mapping[str, Any], name: str, threads: int | None) -> None:
     defaults = default_settings()
     model = model_name({**defaults, **settings})
     out_dir = Path(str(settings.get("out_dir", defaults["out_dir"]))) / name / "runs"
-    run = Run(out_dir / run_id(model, settings, defaults), model, settings, params={}, threads=threads)
-    done_before = is_done(run.run_dir)
+    run_dir = out_dir / run_id(model, settings, defaults)
+    done_before = is_done(run_dir)
     loop = None if done_before else build_loop(settings)  # first, so that a mistake leaves no folder behind
+    if threads is None and loop is not None and not (run_dir / CHECKPOINT).exists():  # a checkpoint says how many
+        threads = threads_for(getattr(loop, "dataset", {}).get("edges", 0))
+    run = Run(run_dir, model, settings, params={}, threads=threads)
     every = settings.get("lcat.log_every", defaults["lcat.log_every"])
     try:
         with EpochProgress(run.run_dir.name, every) as progress, _warnings_on_stderr():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lcat_analysis.cells import Table
     from lcat_analysis.load import Results
 
-HELP = "print the table of a sweep, or of every sweep in a folder: mean ± sd, better in bold, worse marked, best underlined"
+HELP = "print the table of a sweep: mean ± sd, better in bold, worse marked, best underlined"
 EXAMPLES = """\
   lcat table real
   lcat table results                        one table per sweep

@@ -1,8 +1,9 @@
 """The contract of an engine: a class that another package can write, and ``lcat sweep`` finds by entry point.
 
-``lcat sweep`` calls, in this order: :meth:`Engine.add_options`, :meth:`~Engine.configure`, :meth:`~Engine.reconcile`,
-:meth:`~Engine.look`, then either :meth:`~Engine.preview` (``--dry-run``) or :meth:`~Engine.start`. ``lcat status`` calls only
-:meth:`~Engine.look`, ``lcat cancel`` only :meth:`~Engine.cancel`, of every installed engine: each answers for what it started.
+``lcat sweep`` calls, in this order: :meth:`Engine.add_options`, :meth:`~Engine.configure`, :meth:`~Engine.adapt`,
+:meth:`~Engine.reconcile`, :meth:`~Engine.look`, then either :meth:`~Engine.preview` (``--dry-run``) or :meth:`~Engine.start`.
+``lcat status`` calls only :meth:`~Engine.look`, ``lcat cancel`` only :meth:`~Engine.cancel`, of every installed engine: each
+answers for what it started.
 """
 
 from __future__ import annotations
@@ -86,6 +87,9 @@ class Engine(ABC):
         Raises:
             LcatError: An option is invalid, or something that the engine needs is missing.
         """
+
+    def adapt(self, plan: Plan, worker: Worker) -> None:  # noqa: B027  (optional)
+        """Adapt to the plan and to this machine, whose GPUs the worker has counted."""
 
     def reconcile(self, folder: SweepFolder) -> list[str]:
         """Bring the engine's records up to date before a launch, and return notes for the user."""

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
+from lcat_core.outcomes import handle_signals
 from lcat_core.run_folder import State
 from lcat_run.arguments import positive
 from lcat_run.engines.engine import Ending, Engine, Launch, QueueLook
@@ -18,10 +19,16 @@ from lcat_run.engines.run_queue import Tally
 from lcat_run.engines.worker_pool import WorkerPool
 from lcat_run.sweep.cost import cost
 from lcat_run.sweep.folder import SweepFolder
+from lcat_run.sweep.plan import Plan
 from lcat_run.sweep.progress import Progress
+from lcat_run.sweep.worker import Worker
+from lcat_run.threads import available_cores, workers_and_threads
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _INTERRUPTED = 130
+_PATIENCE_SECONDS = 30.0
+#: Values of ``accelerator`` that leave open which GPU is used.
+_ANY_GPU = ("auto", "cuda", "gpu")
 
 
 class LocalEngine(Engine):
@@ -33,20 +40,35 @@ class LocalEngine(Engine):
     skipped_states = frozenset[State]()
 
     def __init__(self) -> None:
+        self._jobs: int | None = None
+        self._asked_threads: int | None = None
         self._workers = 1
         self._threads = 1
+        self._devices: list[str] = []
 
     def add_options(self, options: argparse._ArgumentGroup) -> None:
         options.add_argument(
-            "-j", "--jobs", type=positive, metavar="N", help="number of workers (default: cores / threads)"
+            "-j",
+            "--jobs",
+            type=positive,
+            metavar="N",
+            help="number of workers (default: cores / threads, or one per GPU)",
         )
 
     def configure(self, options: argparse.Namespace) -> None:
         cores = available_cores()
+        self._jobs, self._asked_threads = options.jobs, options.threads
         self._workers, self._threads = workers_and_threads(options.jobs, options.threads, cores)
         self.planning_threads = self._threads
         if self._workers * self._threads > cores:
             print(f"note: {self._workers} workers × {self._threads} threads share {cores} cores", file=sys.stderr)
+
+    def adapt(self, plan: Plan, worker: Worker) -> None:
+        """Start one worker per GPU if the runs use GPUs, and give each its own."""
+        if worker.gpus and any(plan.value(run, "accelerator") in _ANY_GPU for run in plan.runs):
+            self._devices = gpu_names(worker.gpus)
+            cores = available_cores()
+            self._workers, self._threads = workers_and_threads(self._jobs, self._asked_threads, cores, worker.gpus)
 
     def look(self, folder: SweepFolder) -> QueueLook:
         return QueueLook()  # the claims of the runs say what executes now, and nothing else waits
@@ -65,7 +87,9 @@ class LocalEngine(Engine):
             self._workers,
             self._threads,
             progress,
-            first_worker=launch.worker,
+            # A worker that sees all GPUs would write checkpoints that one that sees a single GPU cannot resume.
+            first_worker=None if self._devices else launch.worker,
+            devices=self._devices,
         )
         try:
             with announced_launcher(launch.folder), _stop_on_signals(pool):
@@ -83,39 +107,30 @@ class LocalEngine(Engine):
         return [f"asked the launcher {launcher.pid} to stop" for launcher in launchers]
 
 
-def available_cores() -> int:
-    """Return how many cores this process may use, which on a shared machine are fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def workers_and_threads(jobs: int | None, threads: int | None, cores: int) -> tuple[int, int]:
-    """Return how many workers, with how many threads each; together at most ``cores`` unless both are given."""
-    if jobs is None:
-        threads = threads or 1
-        return max(1, cores // threads), threads
-    return jobs, threads or max(1, cores // jobs)
+def gpu_names(count: int) -> list[str]:
+    """Return the GPUs of this process as ``CUDA_VISIBLE_DEVICES`` names them."""
+    named = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    return named[:count] if named else [str(number) for number in range(count)]
 
 
 @contextlib.contextmanager
 def _stop_on_signals(pool: WorkerPool) -> Iterator[None]:
-    """On the first Ctrl-C (or SIGTERM, or a closed terminal) ask for checkpoints; on the second, do not wait for them."""
-    received = []
+    """On the first Ctrl-C (or SIGTERM, or a closed terminal) ask for checkpoints; on the second, do not wait for them.
+
+    A closed terminal never shortens the wait: the kernel and the shell both send SIGHUP, and a session manager SIGTERM after it.
+    """
+    received: list[int] = []
 
     def handle(number: int, _: object) -> None:
+        is_impatient = number != signal.SIGHUP and any(earlier != signal.SIGHUP for earlier in received)
+        if not received or is_impatient:
+            pool.stop(patience=0.0 if is_impatient else _PATIENCE_SECONDS)
+        if not received:
+            print("\nstopping: writing checkpoints (again to kill)", file=sys.stderr, flush=True)
         received.append(number)
-        is_first = len(received) == 1
-        pool.stop(patience=30.0 if is_first else 0.0)
-        if is_first:
-            with contextlib.suppress(OSError):  # the terminal may be closed
-                print("\nstopping: writing checkpoints (again to kill)", file=sys.stderr, flush=True)
 
-    caught = [number for number in _STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup ignores
-    before = {number: signal.signal(number, handle) for number in caught}
-    try:
+    with handle_signals(_STOP_SIGNALS, handle):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def last_words(tally: Tally, launch: Launch) -> str:

@@ -31,6 +31,7 @@ class WorkerPool:
     Args:
         common: The settings that all runs share.
         first_worker: An idle worker to use as the first one.
+        devices: GPUs, as ``CUDA_VISIBLE_DEVICES`` names them; each worker sees one of them, in turn.
         stop_when_paused: A worker that was asked to stop means that all of them are about to be stopped.
     """
 
@@ -44,6 +45,7 @@ class WorkerPool:
         watcher: Watcher,
         first_worker: Worker | None = None,
         stop_when_paused: bool = False,
+        devices: Sequence[str] = (),
     ):
         self._folder = folder
         self._common = dict(common)
@@ -51,6 +53,7 @@ class WorkerPool:
         self._threads = threads
         self._watcher = watcher
         self._stop_when_paused = stop_when_paused
+        self._devices = devices
         self._queue = RunQueue(folder, runs, watcher)
         self._workers: dict[int, Worker] = {} if first_worker is None else {0: first_worker}
         self._service: list[threading.Thread] = []
@@ -134,7 +137,8 @@ class WorkerPool:
         if worker is None or not worker.is_alive():
             if worker is not None:
                 worker.close()
-            worker = Worker(self._threads, log=worker_log(self._folder, slot))
+            device = self._devices[slot % len(self._devices)] if self._devices else None
+            worker = Worker(self._threads, log=worker_log(self._folder, slot), device=device)
             self._workers[slot] = worker
         return worker
 

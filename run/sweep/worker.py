@@ -20,6 +20,7 @@ from lcat_core.errors import SweepFailed, UserError
 from lcat_core.process import Process
 from lcat_core.settings import Settings
 from lcat_run.sweep.worker_log import WorkerLog
+from lcat_run.threads import let_threads_sleep
 
 #: Set in the environment to run another program that speaks the protocol; the tests do.
 COMMAND_VARIABLE = "LCAT_WORKER"
@@ -49,12 +50,21 @@ def worker_command() -> list[str]:
 
 
 class Worker:
-    """A worker process. Start it from the thread that will end last: it dies with that thread."""
+    """A worker process. Start it from the thread that will end last: it dies with that thread.
 
-    def __init__(self, threads: int, log: Path | None = None, command: Sequence[str] | None = None):
+    Args:
+        device: The only GPU that it sees, as ``CUDA_VISIBLE_DEVICES`` names it.
+    """
+
+    def __init__(
+        self, threads: int, log: Path | None = None, command: Sequence[str] | None = None, device: str | None = None
+    ):
         self.threads = threads
+        self.gpus = 0
         self.log = WorkerLog(log)
         environment = os.environ | dict.fromkeys(_THREAD_VARIABLES, str(threads))
+        environment |= {} if device is None else {"CUDA_VISIBLE_DEVICES": device}
+        let_threads_sleep(environment)
         launcher = [sys.executable, "-m", "lcat_run.sweep.tied_process", str(os.getpid())]
         self._process = subprocess.Popen(
             [*launcher, *(command or worker_command())],
@@ -70,10 +80,11 @@ class Worker:
         self.identity = Process.with_pid(self._process.pid)
 
     def describe(self, base: Path | None) -> tuple[Settings, Settings]:
-        """Return the defaults of all keys, and what the configuration file ``base`` sets."""
+        """Return the defaults of all keys, and what the configuration file ``base`` sets; count the GPUs, too."""
         reply = self.ask({"op": "describe", "base": None if base is None else str(base)})
         if not reply.get("ok"):
             raise UserError(str(reply.get("error")))
+        self.gpus = int(reply.get("gpus") or 0)
         if reply.get("note"):
             print(f"note: {reply['note']}", file=sys.stderr)
         return reply["defaults"], reply["base"]

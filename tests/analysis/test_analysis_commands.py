@@ -57,7 +57,9 @@ def test_the_trend_of_the_paper_is_printed_and_drawn(workplace, capsys):
 
 def test_the_trend_of_a_sweep_is_drawn_in_all_formats(workplace):
     assert main(["trend", "real", "-o", "figures"]) == 0
-    assert sorted(p.name for p in Path("figures").iterdir()) == ["trend.pdf", "trend.png", "trend.svg"]
+    assert sorted(p.name for p in Path("figures").iterdir()) == [
+        "trend-points.csv", "trend.csv", "trend.pdf", "trend.png", "trend.svg",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["distribution", "curves", "paper"])

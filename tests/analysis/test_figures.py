@@ -11,7 +11,8 @@ from fake_results import FakeSweep, write_sweep
 from lcat_analysis import curves, figures, lambdas, noise
 from lcat_analysis.load import load
 from lcat_analysis.select import select
-from lcat_analysis.trend import published_trend, trend_figure
+from lcat_analysis.trend import published_trend
+from lcat_analysis.trend_figure import trend_figure
 from lcat_core.errors import ResultsError
 
 MAGIC = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}

@@ -14,7 +14,10 @@ from lcat_analysis.labels import place_labels
 from lcat_analysis.load import load
 from lcat_analysis.render import to_terminal
 from lcat_analysis.select import select
-from lcat_analysis.trend import Trend, fit_line, published_trend, trend, trend_figure, trend_table
+from lcat_analysis.trend import Trend, published_trend, trend
+from lcat_analysis.trend_figure import trend_figure
+from lcat_analysis.trend_fit import fit_line
+from lcat_analysis.trend_table import trend_table
 from lcat_core.errors import ResultsError
 
 
@@ -181,7 +184,7 @@ def test_settings_that_vary_are_refused_instead_of_counting_a_dataset_several_ti
     sweep = FakeSweep(models=("gat", "cat"), seeds=3, axes={"lcat.heads": [1, 8]}, over=(), histories=False)
     selection = select(load(write_sweep(tmp_path, sweep)))
     with pytest.raises(
-        ResultsError, match=r"one point per dataset, but the runs vary lcat.heads: .* --over lcat.heads"
+        ResultsError, match=r"one result per model and dataset, but the runs vary lcat.heads: .* --over lcat.heads"
     ):
         trend(compare(selection), selection)
 

@@ -157,13 +157,6 @@ def test_a_download_that_succeeds_is_moved_to_its_folder(tmp_path, monkeypatch, 
     assert DATASETS["TwitchEN"].missing_files(tmp_path / "data") == []
 
 
-def test_a_damaged_prepared_file_is_named(twitch_dir):
-    load_dataset("TwitchEN", twitch_dir)
-    (twitch_dir / "TwitchEN" / "prepared.pt").write_bytes(b"not a file of tensors")
-    with pytest.raises(DatasetError, match=r"prepared\.pt is damaged.*delete it"):
-        load_dataset("TwitchEN", twitch_dir)
-
-
 def test_an_unknown_name_offers_the_nearest():
     with pytest.raises(DatasetError, match="unknown dataset: 'citeseer'; did you mean 'CiteSeer'"):
         load_dataset("citeseer")

@@ -76,6 +76,23 @@ def test_two_damaged_checkpoints_start_the_run_again(interrupted):
     assert [line["epoch"] for line in stats(interrupted, "train")] == list(range(10))
 
 
+def test_a_shortened_history_gives_way_to_the_checkpoint_before_it(interrupted, uninterrupted):
+    path = interrupted.run_dir / "train" / "stats.json"
+    path.write_bytes(path.read_bytes()[:-1])
+    execute(interrupted)
+    assert outcome(interrupted) == outcome(uninterrupted)
+    log = (interrupted.run_dir / "log.txt").read_text()
+    assert "bytes, 1 fewer than when the checkpoint was written, so checkpoint.pt is not used" in log
+    assert "resuming after epoch 4 of 10" in log
+
+
+def test_a_lost_history_starts_the_run_again(interrupted, uninterrupted):
+    (interrupted.run_dir / "lambdas.csv").unlink()
+    execute(interrupted)
+    assert outcome(interrupted) == outcome(uninterrupted)
+    assert "no usable checkpoint is left" in (interrupted.run_dir / "log.txt").read_text()
+
+
 def test_what_a_killed_process_left_incomplete_is_removed(tmp_path, small):
     run = make_run(tmp_path, small)
     run.run_dir.mkdir()
@@ -106,7 +123,8 @@ def test_settings_that_change_no_number_may_differ_from_the_checkpoints(interrup
         (lambda state: state.pop("best_weights"), r"KeyError: 'best_weights'"),
         (lambda state: state.pop("settings"), r"does not say which run it belongs to"),
         (lambda state: state["model"].popitem(), r"RuntimeError: Error\(s\) in loading state_dict"),
-        (lambda state: state["positions"].update(val=10**6), r"stats.json has \d+ bytes, the checkpoint expects"),
+        (lambda state: state.update(settings=["lcat"]), r"does not say which run it belongs to"),
+        (lambda state: state.update(optimizer={"state": 1, "param_groups": 2}), r"TypeError"),
     ],
 )
 def test_a_checkpoint_of_another_version_is_refused_and_kept(interrupted, change, message):

@@ -10,6 +10,7 @@ from graphgym_lcat.gym.settings import (
     parse_overrides,
     read_settings,
 )
+from lcat_core import stock_graphgym
 from lcat_core.errors import SettingsError
 from lcat_run import cli
 
@@ -60,6 +61,10 @@ def test_bad_file(tmp_path, text, message):
 def test_a_file_of_graphgym_without_a_split_means_the_public_one():
     assert check_settings({"dataset.name": "CiteSeer"})["dataset.split_mode"] == "public"
     assert "dataset.split_mode" not in check_settings({"dataset.name": "CiteSeer", "dataset.split": [0.8, 0.1, 0.1]})
+
+
+def test_the_defaults_that_the_analysis_assumes_are_those_of_graphgym():
+    assert {key: default_settings()[key] for key in stock_graphgym.DEFAULTS} == stock_graphgym.DEFAULTS
 
 
 def test_missing_file(tmp_path):

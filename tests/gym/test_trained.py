@@ -1,6 +1,7 @@
 """`load_run`: a trained network, back in Python."""
 
 import copy
+import io
 
 import pytest
 import torch
@@ -26,6 +27,30 @@ def test_the_network_scores_what_the_run_says(tmp_path, small):
     assert [layer.lambdas() for layer in model.modules() if hasattr(layer, "lambdas") and hasattr(layer, "heads")] == [
         tuple(pair) for pair in result["lambdas"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_bytes(flipped(path.read_bytes())), "model.pt is damaged .wrong checksum of"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-50]), "model.pt is damaged"),
+        (lambda path: torch.save([1, 2], path), "model.pt does not fit the network of its run"),
+        (lambda path: torch.save({"weight": torch.zeros(3)}, path), "model.pt does not fit the network of its run"),
+    ],
+)
+def test_damaged_weights_are_refused(tmp_path, small, damage, message):
+    run = Run(tmp_path / "run", "lcat", {**small, "lcat.save_model": True}, params={})
+    execute(run)
+    damage(run.run_dir / "model.pt")
+    with pytest.raises(ResultsError, match=message):
+        load_run(run.run_dir)
+
+
+def flipped(content):
+    """One wrong bit in the middle of the largest tensor."""
+    weights = max(torch.load(io.BytesIO(content), weights_only=True).values(), key=torch.numel).numpy().tobytes()
+    place = content.index(weights) + len(weights) // 2
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
 def test_a_run_without_weights_says_how_to_get_them(tmp_path, small):

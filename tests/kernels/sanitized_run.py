@@ -10,7 +10,7 @@ import sys
 import torch
 from fused_cases import HEADS, PRIMITIVES, REALS, Case, compute, run
 
-from graphgym_lcat.kernels import Graph, calls, fused, library
+from graphgym_lcat.kernels import Graph, calls, fused, library, threads
 from graphgym_lcat.kernels.backend import STATISTICS, Dropout, EdgeTerm, EqualScore, GATScore, GATv2Score
 from graphgym_lcat.kernels.pairs import attend_pairs
 
@@ -83,7 +83,7 @@ def main() -> None:
         graph = Graph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2)
         graph.compact.col[0] = 2
         fused.neighbor_mean(graph, torch.zeros(2, 16))
-    calls.MIN_WORK_PER_THREAD = 1
+    threads.MIN_WORK_PER_THREAD = 1
     torch.set_num_threads(2)
     count = 0
     for graph, primitive, dtype in itertools.product(graphs(), PRIMITIVES, fused.can.dtypes):

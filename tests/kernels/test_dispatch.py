@@ -24,6 +24,12 @@ NODES, HEADS, CHANNELS = 3, 2, 8
 PLAIN = Request("attend", "cpu", (torch.float32,), (NODES, NODES), HEADS, "gat")
 
 
+@pytest.fixture(autouse=True)
+def without_triton(monkeypatch):
+    """It may be installed or not; tests/triton has the tests of its choice."""
+    monkeypatch.delitem(dispatch._BACKENDS, "triton")
+
+
 @pytest.fixture
 def graph():
     return Graph.from_edge_index(torch.tensor([[0, 1, 1], [1, 2, 1]]), NODES)

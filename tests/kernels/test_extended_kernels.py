@@ -316,7 +316,7 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
         torch.set_num_threads(1)
         one = run_all(edges, dtype)
         torch.set_num_threads(2)
-        monkeypatch.setattr(calls, "MIN_WORK_PER_THREAD", 1)
+        monkeypatch.setattr("graphgym_lcat.kernels.threads.MIN_WORK_PER_THREAD", 1)
         two = run_all(edges, dtype)
     finally:
         torch.set_num_threads(before)

@@ -14,7 +14,7 @@ from graphgym_lcat.kernels import Graph, calls, fused
 
 @pytest.fixture
 def case(monkeypatch):
-    monkeypatch.setattr(calls, "MIN_WORK_PER_THREAD", 1)
+    monkeypatch.setattr("graphgym_lcat.kernels.threads.MIN_WORK_PER_THREAD", 1)
     generator = torch.Generator().manual_seed(0)
     edge_index = torch.randint(700, (2, 9000), generator=generator)
     edge_index[1, :2000] = 5  # one long row
@@ -56,7 +56,7 @@ def test_as_many_threads_as_torch_has_but_none_for_little_work(monkeypatch, case
     assert calls._threads(case.graph.compact, 32) == 2
     torch.set_num_threads(1)
     assert calls._threads(case.graph.compact, 32) == 1
-    monkeypatch.setattr(calls, "MIN_WORK_PER_THREAD", 10**9)
+    monkeypatch.setattr("graphgym_lcat.kernels.threads.MIN_WORK_PER_THREAD", 10**9)
     torch.set_num_threads(2)
     assert calls._threads(case.graph.compact, 32) == 1
 

@@ -9,7 +9,7 @@ from largest_tensor import LargestTensor
 from torch_geometric.nn.aggr import MultiAggregation
 from torch_geometric.utils import softmax
 
-from graphgym_lcat.kernels import Graph, adjacency, calls, fused, pna, torch_path
+from graphgym_lcat.kernels import Graph, adjacency, fused, pna, torch_path
 from graphgym_lcat.kernels.backend import STATISTICS, EqualScore, GATScore, GATv2Score
 
 TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-10}
@@ -258,7 +258,7 @@ def test_no_gradient_needed_gives_the_same_values(weighted):
 
 @pytest.mark.parametrize("depth", [None, 8])
 def test_attention_weights_repeat_bit_for_bit_with_any_number_of_threads(depth, monkeypatch):
-    monkeypatch.setattr(calls, "MIN_WORK_PER_THREAD", 1)
+    monkeypatch.setattr("graphgym_lcat.kernels.threads.MIN_WORK_PER_THREAD", 1)
     graph = random_graph(500, 700, 9000)
     shapes = [(700, 4), (500, 4)] if depth is None else [(700, 4, depth), (500, 4, depth), (4, depth)]
     inputs = [torch.randn(shape, generator=torch.Generator().manual_seed(0)).requires_grad_() for shape in shapes]
@@ -278,7 +278,7 @@ def test_attention_weights_repeat_bit_for_bit_with_any_number_of_threads(depth, 
 @pytest.mark.parametrize("whole", [False, True])
 @weighted_or_not
 def test_results_repeat_bit_for_bit_with_any_number_of_threads(weighted, whole, monkeypatch):
-    monkeypatch.setattr(calls, "MIN_WORK_PER_THREAD", 1)
+    monkeypatch.setattr("graphgym_lcat.kernels.threads.MIN_WORK_PER_THREAD", 1)
     graph = random_graph(500, 700, 9000)
     graph.edge_index[1, :2000] = 5  # one long row
     graph = Graph.from_edge_index(graph.edge_index, (500, 700), add_self_loops=False)

@@ -67,7 +67,7 @@ def test_lambda1_0_computes_no_score(x, edge_index, monkeypatch):
     def unexpected(*args):
         raise AssertionError("a score was computed")
 
-    monkeypatch.setitem(SCORES, "gat", dataclasses.replace(SCORES["gat"], prepare=unexpected))
+    monkeypatch.setitem(SCORES, "gat", dataclasses.replace(SCORES["gat"], prepare=unexpected, at_once=None))
     LCATConv(5, 3, heads=2, lambda1=0).double()(x, edge_index)
     with pytest.raises(AssertionError, match="a score was computed"):
         LCATConv(5, 3, heads=2, lambda1=1).double()(x, edge_index)

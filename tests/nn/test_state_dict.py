@@ -3,7 +3,15 @@
 import pytest
 import torch
 
-from graphgym_lcat.nn import AttentionAdjacency, CATConv, LCATConv, LCATGCN2Conv, LCATGINConv, LCATPNAConv
+from graphgym_lcat.nn import (
+    AttentionAdjacency,
+    CATConv,
+    LCATConv,
+    LCATGCN2Conv,
+    LCATGINConv,
+    LCATPNAConv,
+    LCATv2Conv,
+)
 
 
 class Bilinear(torch.nn.Module):
@@ -28,6 +36,7 @@ LAYERS = {
     "lcat_pair": lambda: LCATConv((5, 4), 3, score_weights="separate", residual=True),
     "lcatv2": lambda: LCATConv(5, 3, heads=2, score="gatv2"),
     "lcatv2_edges": lambda: LCATConv(5, 3, heads=2, score="gatv2", edge_dim=4),
+    "lcatv2_conv": lambda: LCATv2Conv((5, 4), 3, heads=2, edge_dim=4),
     "lcat_module": lambda: LCATConv(5, 3, heads=2, score=Bilinear()),
     "cat": lambda: CATConv(5, 3, heads=2),
     "adjacency": lambda: AttentionAdjacency(5, channels=3, heads=2),
@@ -106,6 +115,17 @@ STATE_DICTS = {
         "interpolation.y": [1],
         "lin_edge.weight": [6, 4],
         "lin.weight": [6, 5],
+    },
+    "lcatv2_conv": {
+        "att": [1, 2, 3],
+        "bias": [6],
+        "interpolation.x": [1],
+        "interpolation.y": [1],
+        "lin_edge.weight": [6, 4],
+        "lin_l.weight": [6, 5],
+        "lin_l.bias": [6],
+        "lin_r.weight": [6, 4],
+        "lin_r.bias": [6],
     },
     "lcat_module": {
         "bias": [6],

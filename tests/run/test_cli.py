@@ -115,6 +115,17 @@ def test_the_number_of_threads_is_the_options_or_the_settings(tmp_path, monkeypa
         torch.set_num_threads(before)
 
 
+def test_a_small_graph_is_trained_with_one_thread(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    before = torch.get_num_threads()
+    try:
+        assert cli.main(["run", "--cfg", "real", *SMALL]) == 0
+        (result,) = tmp_path.glob("results/real/runs/*/result.json")
+        assert json.loads(result.read_text())["timing"]["threads"] == 1
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_damaged_checkpoint_is_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL]) == 0
@@ -123,8 +134,9 @@ def test_a_damaged_checkpoint_is_reported(tmp_path, monkeypatch, capsys):
     result.with_name("checkpoint.pt").write_bytes(b"garbage")
     capsys.readouterr()
     assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL]) == 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("lcat run: ") and "checkpoint.pt is damaged" in line
+    damaged, again = capsys.readouterr().err.splitlines()
+    assert damaged.startswith("lcat run: ") and "checkpoint.pt is damaged" in damaged
+    assert again.endswith("the run starts again")
 
 
 def test_a_failure_inside_a_run_is_one_line_and_status_1(tmp_path, monkeypatch, capsys):

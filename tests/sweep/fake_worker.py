@@ -17,6 +17,7 @@ from pathlib import Path
 DEFAULTS = {
     "seed": 0,
     "out_dir": "results",
+    "accelerator": "auto",
     "dataset.name": "Cora",
     "dataset.dir": "",
     "dataset.label": "",
@@ -46,7 +47,7 @@ def describe(request):
         for line in Path(request["base"]).read_text().splitlines():
             key, _, value = line.partition(": ")
             base[key] = json.loads(value)
-    return {"ok": True, "defaults": DEFAULTS, "base": base}
+    return {"ok": True, "defaults": DEFAULTS, "base": base, "gpus": int(os.environ.get("FAKE_GPUS", "0"))}
 
 
 def check(request):
@@ -84,7 +85,7 @@ def run(request, send):
             sys.exit(75)
     document = result(request["model"], run_dir.name, settings["seed"], 0.01 * epoch)
     document["params"] = request["params"]
-    document["timing"]["threads"] = request["threads"]
+    document["timing"] |= {"threads": request["threads"], "host": os.environ.get("CUDA_VISIBLE_DEVICES", "")}
     with open(run_dir / "completions", "a") as completions:
         completions.write("done\n")
     write(run_dir / "result.json", json.dumps(document))

@@ -10,8 +10,9 @@ import pytest
 
 from lcat_run import cli
 from lcat_run.engines import local
-from lcat_run.engines.local import workers_and_threads
+from lcat_run.engines.local import gpu_names
 from lcat_run.sweep.worker import planning_worker
+from lcat_run.threads import workers_and_threads
 
 pytestmark = pytest.mark.slow
 
@@ -295,6 +296,32 @@ def test_a_launcher_takes_over_the_runs_of_another_that_dies(sandbox):
 )
 def test_workers_times_threads_fit_the_cores(jobs, threads, expected):
     assert workers_and_threads(jobs, threads, cores=8) == expected
+
+
+@pytest.mark.parametrize(("jobs", "threads", "expected"), [(None, None, (4, 2)), (None, 1, (4, 1)), (8, None, (8, 1))])
+def test_with_gpus_there_is_one_worker_per_gpu(jobs, threads, expected):
+    assert workers_and_threads(jobs, threads, cores=8, gpus=4) == expected
+
+
+def test_every_worker_sees_one_gpu(sandbox, monkeypatch):
+    monkeypatch.setenv("FAKE_GPUS", "2")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    assert sandbox.sweep("optim.max_epoch", "20") == 0
+    assert {result["timing"]["host"] for result in sandbox.results().values()} == {"3", "5"}
+
+
+def test_runs_on_the_cpu_leave_the_gpus_alone(sandbox, monkeypatch):
+    monkeypatch.setenv("FAKE_GPUS", "2")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert sandbox.sweep("accelerator", "cpu", "seeds", "1") == 0
+    assert {result["timing"]["host"] for result in sandbox.results().values()} == {""}
+
+
+def test_gpus_are_named_as_the_environment_names_them(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert gpu_names(2) == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-8a,1")
+    assert gpu_names(2) == ["GPU-8a", "1"]
 
 
 def test_the_longest_runs_start_first(sandbox):

@@ -41,9 +41,11 @@ INLINE void fold_sum(int64_t heads, const real *lanes, real *values)
 
 INLINE void fold_max(int64_t heads, const real *lanes, real *values)
 {
-    for (int64_t h = 0; h < heads; h++)
-        for (int64_t l = h; l < period(heads); l += heads)
-            if (lanes[l] > values[h]) values[h] = lanes[l];
+    for (int64_t h = 0; h < heads; h++) {
+        real top = values[h];
+        for (int64_t l = h; l < period(heads); l += heads) top = lanes[l] > top ? lanes[l] : top; /* no branch: it is unpredictable */
+        values[h] = top;
+    }
 }
 
 /* One vector: the heads (from `part` on) of rows[index[0]], rows[index[1]], … */

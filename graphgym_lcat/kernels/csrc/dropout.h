@@ -1,14 +1,13 @@
 /* Which attention coefficients dropout keeps: a hash of seed, edge and head, computed again wherever it is needed.
  *
- * The coefficient of edge e and head h is kept if finish(mix(e ^ a) ^ mix(b + h · STEP)) ≥ round(p · 2³²), where a and b are the halves
- * of the scrambled seed. Only 32-bit arithmetic, so that kernels/dropout.py computes the same on every device.
+ * The coefficient of edge e and head h is kept if finish(mix(e ^ a) ^ mix(b + h · STEP)) ≥ round(p · 2³²), where a and b are the keys
+ * of the seed (hash.h). Only 32-bit arithmetic, so that kernels/dropout.py computes the same on every device.
  */
 #ifndef LCAT_DROPOUT_H
 #define LCAT_DROPOUT_H
 
 #include "edge_numbers.h"
-
-#define STEP 0x9E3779B9u
+#include "hash.h"
 
 typedef uint32_t words __attribute__((vector_size(LANES * 4)));
 typedef int32_t word_mask __attribute__((vector_size(LANES * 4)));
@@ -20,42 +19,18 @@ struct dropout {
     real factor; /* what kept coefficients are multiplied with */
 };
 
-/* A bijection in which every bit of the result depends on every bit of x (Wellons' lowbias32); of a word or a vector of words. */
-#define MIX(x)                                                                                                                \
-    x ^= x >> 16;                                                                                                             \
-    x *= 0x7feb352du;                                                                                                         \
-    x ^= x >> 15;                                                                                                             \
-    x *= 0x846ca68bu;                                                                                                         \
-    x ^= x >> 16;                                                                                                             \
-    return x;
-
 INLINE words mix(words x) { MIX(x) }
-INLINE uint32_t mix_word(uint32_t x) { MIX(x) }
+INLINE words finish(words x) { FINISH(x) }
 
-/* A stronger one (his triple32): with mix alone, the rates of single heads were further off than chance allows. */
-INLINE words finish(words x)
-{
-    x ^= x >> 17;
-    x *= 0xed5ad4bbu;
-    x ^= x >> 11;
-    x *= 0xac4c1b51u;
-    x ^= x >> 15;
-    x *= 0x31848babu;
-    x ^= x >> 14;
-    return x;
-}
-
-/* The scrambled seed is a bijection of the seed, so that successive seeds have nothing in common. */
 NOINLINE struct dropout make_dropout(int64_t seed, double probability)
 {
-    const uint32_t low = (uint32_t)seed, high = (uint32_t)((uint64_t)seed >> 32);
-    const uint32_t a = mix_word(low ^ mix_word(high + STEP)), b = mix_word(high ^ mix_word(a + STEP));
+    const struct keys keys = scramble(seed);
     const double bound = probability * 4294967296.0 + 0.5;
     struct dropout dropout = {.on = probability > 0,
-                              .edge_key = a,
+                              .edge_key = keys.first,
                               .threshold = bound >= 4294967295.0 ? 4294967295u : (uint32_t)bound,
                               .factor = probability < 1 ? (real)(1 / (1 - probability)) : 0};
-    for (uint32_t h = 0; h < MAX_HEADS; h++) dropout.head_key[h] = mix_word(b + h * STEP);
+    for (uint32_t h = 0; h < MAX_HEADS; h++) dropout.head_key[h] = mix_word(keys.second + h * STEP);
     return dropout;
 }
 

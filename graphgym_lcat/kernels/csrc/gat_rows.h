@@ -52,7 +52,7 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
         int grown = 0;
         for (int64_t h = 0; h < heads; h++) old[h] = shift[h];
         fold_max(heads, lanes, shift);
-        for (int64_t h = 0; h < heads; h++) grown |= old[h] != shift[h] && old[h] != LOWEST;
+        for (int64_t h = 0; h < heads; h++) grown |= (old[h] != shift[h]) & (old[h] != LOWEST);
         if (grown)
             for (int64_t h = 0; h < heads; h++) {
                 const real factor = exponential(splat(old[h] - shift[h]))[0];

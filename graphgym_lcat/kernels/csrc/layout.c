@@ -101,7 +101,7 @@ void lcat_slots(int64_t num_src, const int64_t *colptr, const int32_t *row, int6
 }
 
 /* Must equal INTERFACE in library.py. */
-int lcat_interface(void) { return 8; }
+int lcat_interface(void) { return 9; }
 
 /* The best instruction set that this library was built for and this processor has. */
 const char *lcat_instruction_set(void)
