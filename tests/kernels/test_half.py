@@ -187,7 +187,7 @@ def test_means_of_the_largest_numbers_of_float16_stay_finite(primitive):
 @supported
 @pytest.mark.parametrize("dtype", HALVES)
 def test_results_repeat_bit_for_bit_with_any_number_of_threads(dtype, monkeypatch):
-    monkeypatch.setattr("graphgym_lcat.kernels.calls.MIN_WORK_PER_THREAD", 1)
+    monkeypatch.setattr("graphgym_lcat.kernels.threads.MIN_WORK_PER_THREAD", 1)
     graph = Graph.from_edge_index(torch.randint(300, (2, 4000), generator=torch.Generator().manual_seed(0)), 300)
     before = torch.get_num_threads()
     try:
