@@ -42,10 +42,16 @@ def main() -> None:
     parser.add_argument("--dataset", required=True)
     parser.add_argument("--epochs", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--device", required=True)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     settings = read_settings(Path(str(files("lcat_configs") / "real.yaml")))
-    settings |= {"dataset.name": args.dataset, "optim.max_epoch": args.epochs, "lcat.heads": HEADS}
+    settings |= {
+        "dataset.name": args.dataset,
+        "optim.max_epoch": args.epochs,
+        "lcat.heads": HEADS,
+        "accelerator": args.device,
+    }
     with tempfile.TemporaryDirectory(prefix="lcat-benchmark-") as scratch:
         seconds = (
             our_epochs(settings, Path(scratch))
@@ -88,7 +94,6 @@ def stock_epochs(settings: Settings, folder: Path) -> list[float]:
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     apply_settings(check_settings(settings))
     cfg.run_dir = str(folder)
-    cfg.accelerator = "cpu"
     datamodule = GraphGymDataModule()  # before the model, which needs the number of features
     model = create_model()
     cfg.params = params_count(model)

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from lcat_benchmarks import arxiv, arxiv_process, charts, contenders, epochs, graphs, layers, measure, scale
+from lcat_benchmarks import arxiv, arxiv_process, charts, contenders, epochs, graphs, layers, measure, on_device, scale
 from lcat_run.cli import main
 
 pytestmark = pytest.mark.slow
@@ -209,3 +209,36 @@ def test_an_epoch_beyond_the_limit_of_memory_is_reported():
     assert [row["outcome"] for row in result["measurements"]] == ["out of memory"]
     assert "out of memory (limit 1 GiB)" in arxiv.text_table(result)
     assert charts.arxiv_chart(result).axes
+
+
+def test_layers_and_steps_are_measured_on_a_device(tiny, monkeypatch):
+    """On the CPU, which stands in for a GPU; PyG's compiled layers are left out, because they take a minute to compile."""
+    eager = [c for c in on_device.device_contenders() if not c.name.endswith("compiled")]
+    assert len(list(on_device.device_contenders())) == len(eager) + 2
+    result = on_device.measure_layers_on(torch.device("cpu"), ["cora"], [(2, 8)], 2, contenders=eager)
+    assert result["kind"] == "layers_cpu"
+    assert [row["name"] for row in result["measurements"]] == [contender.name for contender in eager]
+    assert all(len(row["seconds"]) == 2 and row["times_floor"] > 0 for row in result["measurements"])
+    monkeypatch.setattr(on_device, "EDGES", (1000,))
+    steps = on_device.measure_scale_on(torch.device("cpu"), 10_000, 1)
+    assert [(row["name"], row["outcome"]) for row in steps["measurements"]] == [
+        ("lcat", "done"),
+        ("PyG GATConv", "done"),
+    ]
+    for measured in (result, steps):
+        assert all(row["name"] in on_device.text_table(measured) for row in measured["measurements"])
+
+
+def test_a_device_out_of_memory_is_a_result():
+    def build():
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    row = on_device._measure(torch.device("cpu"), 1, build)
+    assert row == {"outcome": "out of memory", "seconds": [], "peak_bytes": None}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without the device")
+@pytest.mark.parametrize("subject", ["layers", "scale", "epochs"])
+def test_a_device_that_is_not_there_is_an_error(subject, capsys):
+    assert main(["bench", subject, "--device", "cuda"]) == 2
+    assert "--device cuda cannot be used: " in capsys.readouterr().err
