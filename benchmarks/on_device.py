@@ -60,7 +60,12 @@ def measure_layers_on(
         graph = load_graph(name)
         graph = dataclasses.replace(graph, edge_index=graph.edge_index.to(device))
         for heads, channels in shapes:
-            about: Row = {"graph": name, "origin": graph.origin, "nodes": graph.num_nodes, "edges": graph.edge_index.size(1)}
+            about: Row = {
+                "graph": name,
+                "origin": graph.origin,
+                "nodes": graph.num_nodes,
+                "edges": graph.edge_index.size(1),
+            }
             about |= {"heads": heads, "channels": channels}
             rows: list[Row] = []
             for contender in contenders:

@@ -1,11 +1,24 @@
 """The benchmarks measure what they claim to, on graphs small enough for a test."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
-from lcat_benchmarks import arxiv, arxiv_process, charts, contenders, epochs, graphs, layers, measure, on_device, scale
+from lcat_benchmarks import (
+    arxiv,
+    arxiv_process,
+    charts,
+    contenders,
+    epochs,
+    graphs,
+    layers,
+    measure,
+    on_device,
+    roofline,
+    scale,
+)
 from lcat_run.cli import main
 
 pytestmark = pytest.mark.slow
@@ -242,3 +255,12 @@ def test_a_device_out_of_memory_is_a_result():
 def test_a_device_that_is_not_there_is_an_error(subject, capsys):
     assert main(["bench", subject, "--device", "cuda"]) == 2
     assert "--device cuda cannot be used: " in capsys.readouterr().err
+
+
+def test_the_roofline_in_the_readme_is_up_to_date():
+    assert roofline.table() in (Path(__file__).parents[2] / "benchmarks" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_roofline_counts_bytes():
+    mean = roofline.OURS[0]  # a row and an index per edge, and a row per node
+    assert mean.bytes_moved(nodes=10, edges=100) == 100 * (128 * 4 + 4) + 10 * 128 * 4
