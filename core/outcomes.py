@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from types import FrameType
 
 #: Exit status of a process that was asked to stop and can resume later (EX_TEMPFAIL).
 EXIT_PAUSED = 75
-#: What a cluster, or ``lcat cancel``, sends before it kills: a run writes a checkpoint and stops.
-PAUSE_SIGNALS = (signal.SIGTERM, signal.SIGUSR2)
+#: What a cluster, ``lcat cancel`` or a closed terminal sends: a run writes a checkpoint and stops.
+PAUSE_SIGNALS = (signal.SIGTERM, signal.SIGUSR2, signal.SIGHUP)
 
 
 class Outcome(StrEnum):
@@ -24,6 +27,20 @@ class Outcome(StrEnum):
 
 class RunPaused(Exception):
     """A signal asked the run to stop, and its checkpoint is written."""
+
+
+@contextmanager
+def handle_signals(
+    numbers: Iterable[signal.Signals], handler: Callable[[int, FrameType | None], object]
+) -> Iterator[None]:
+    """Handle signals, except those that this process was started to ignore, as ``nohup`` makes it ignore SIGHUP."""
+    caught = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in caught}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def is_disk_full(error: BaseException) -> bool:

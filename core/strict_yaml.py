@@ -57,7 +57,11 @@ def parse_scalar(text: str, error_type: type[LcatError] = UserError) -> Any:
     """Parse a value from a command line, such as ``0.01``, ``null`` or ``[1, 2]``."""
     if len(text) > MAX_VALUE:
         raise error_type(f"a value on the command line has {len(text)} characters, but at most {MAX_VALUE} are allowed")
-    return _parse(text, "the command line", error_type, f"the value {shortened(text)} on the command line")
+    subject = f"the value {shortened(text)} on the command line"
+    value = _parse(text, "the command line", error_type, subject)
+    if isinstance(value, str) and len(text.splitlines()) > 1:
+        raise error_type(f'{subject} has a line break, which YAML reads as a space; write it as "…\\n…" if it is meant')
+    return value
 
 
 def _parse(text: str, where: str, error_type: type[LcatError], subject: str | None = None) -> Any:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from lcat_core.errors import LcatError
 from lcat_run.arguments import CommandParser
 from lcat_run.optional_packages import missing_package
-from lcat_run.terminal import write_any_text
+from lcat_run.terminal import survive_closed_terminal, write_any_text
 
 COMMANDS = (
     "run",
@@ -21,6 +21,7 @@ COMMANDS = (
     "logs",
     "cancel",
     "table",
+    "best",
     "compare",
     "rank",
     "trend",
@@ -35,6 +36,7 @@ COMMANDS = (
 DESCRIPTION = "L-CAT for GraphGym: train, sweep, and compare layers that learn whether to convolve or attend."
 _USER_ERROR = 2
 _INTERRUPTED = 130
+_LONGEST_MESSAGE = 4000
 
 
 def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
@@ -57,6 +59,7 @@ def build_parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Execute one command and return its exit status: 2 for a mistake in the input, 1 for another failure."""
+    survive_closed_terminal()
     write_any_text()
     words = list(sys.argv[1:] if argv is None else argv)
     name = words[0] if words else ""
@@ -86,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(command: str, error: object, status: int) -> int:
-    print(f"lcat {command}: {error}", file=sys.stderr)
+    print(f"lcat {command}: {error!s:.{_LONGEST_MESSAGE}}", file=sys.stderr)
     return status
 
 

@@ -19,7 +19,7 @@ from lcat_run.sweep.dry_run import describe_launch
 from lcat_run.sweep.folder import SweepFolder
 from lcat_run.sweep.grid import read_grid
 from lcat_run.sweep.known_runs import restore_known_runs
-from lcat_run.sweep.plan import Plan, make_plan
+from lcat_run.sweep.plan import MAX_RUNS, Plan, make_plan
 from lcat_run.sweep.prepare import prepare_datasets
 from lcat_run.sweep.selection import select_runs
 from lcat_run.sweep.state import scan
@@ -43,6 +43,7 @@ class SweepRequest:
     only: dict[str, list[Any]] = field(default_factory=dict)
     retry_failed: bool = False
     known: list[Path] = field(default_factory=list)
+    max_runs: int = MAX_RUNS
     dry_run: bool = False
     command: list[str] = field(default_factory=list)
 
@@ -50,7 +51,7 @@ class SweepRequest:
 def run_sweep(request: SweepRequest, engine: Engine) -> int:
     """Plan the sweep and have the engine start its runs; return the exit status."""
     with planning_worker(engine.planning_threads) as worker:
-        plan = make_plan(read_grid(find_yaml(request.grid, "lcat_grids"), request.overrides), worker)
+        plan = make_plan(read_grid(find_yaml(request.grid, "lcat_grids"), request.overrides), worker, request.max_runs)
         if not request.overrides:  # which may leave conditions of the grid without a run
             _print_notes(plan.notes)
         engine.adapt(plan, worker)

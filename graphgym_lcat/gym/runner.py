@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import platform
-import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ from graphgym_lcat.gym.settings import import_plugins
 from lcat_core.claims import Claim
 from lcat_core.errors import RunBusy, SettingsError
 from lcat_core.files import make_folder, remove_partial_files, write_json
-from lcat_core.outcomes import PAUSE_SIGNALS, Outcome, RunPaused, is_disk_full
+from lcat_core.outcomes import PAUSE_SIGNALS, Outcome, RunPaused, handle_signals, is_disk_full
 from lcat_core.run_folder import RESULT, SCHEMA, is_done, load_result, why_unusable
 from lcat_core.versions import versions
 
@@ -186,17 +186,13 @@ def _save(run: Run, loop: Loop, history: History) -> None:
 
 @contextmanager
 def _pause_requests() -> Iterator[list[int]]:
-    """Collect the signals that a cluster sends before it kills, instead of dying from them."""
+    """Collect the signals that ask for a pause, instead of dying from them."""
     received: list[int] = []
-    earlier: dict[signal.Signals, Any] = {}
-    with contextlib.suppress(ValueError):  # not in the main thread: the caller handles signals
-        for number in PAUSE_SIGNALS:
-            earlier[number] = signal.signal(number, lambda caught, _: received.append(caught))
-    try:
+    if threading.current_thread() is not threading.main_thread():  # the caller handles signals
         yield received
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+        return
+    with handle_signals(PAUSE_SIGNALS, lambda number, _: received.append(number)):
+        yield received
 
 
 def _result(run: Run, loop: Loop) -> dict[str, Any]:

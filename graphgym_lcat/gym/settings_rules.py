@@ -112,9 +112,6 @@ def _check_sampler(complete: Mapping[str, Any]) -> Finding:
 def _check_loop(complete: Mapping[str, Any]) -> Finding:
     if complete["lcat.loop"] == "csbm" and complete["csbm.model"] == "lcat" and not complete["csbm.learned"]:
         return "csbm.learned", "`csbm.model` is 'lcat', which needs `csbm.learned: true`"
-    if complete["metric_best"] in register.metric_dict and complete["metric_best"] not in complete["custom_metrics"]:
-        name = complete["metric_best"]
-        return "metric_best", f"`metric_best` is {name!r}, which must be in `custom_metrics` too"
     return None
 
 

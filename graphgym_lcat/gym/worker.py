@@ -18,15 +18,14 @@ request                                               answer
 
 ``prepare`` and ``run`` receive settings that ``check`` has accepted, and do not check them again. ``"claimed": true`` says that the
 sender holds the claim of the run; otherwise the worker takes it, and answers ``busy`` if it cannot. ``{"ok": false, "error": "…"}``
-answers what failed; if the disk is full, the status is ``killed`` and ``"cause"`` is ``"disk full"``. After SIGTERM or SIGUSR2 the
-current run is paused and the worker exits with status 75, "try again later".
+answers what failed; if the disk is full, the status is ``killed`` and ``"cause"`` is ``"disk full"``. After SIGTERM, SIGUSR2 or
+SIGHUP the current run is paused and the worker exits with status 75, "try again later".
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +40,7 @@ from graphgym_lcat.gym.settings import apply_settings, check_settings, default_s
 from graphgym_lcat.kernels import library
 from lcat_core.errors import RunBusy, SettingsError
 from lcat_core.files import parse_json
-from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, Outcome, RunPaused, is_disk_full
+from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, Outcome, RunPaused, handle_signals, is_disk_full
 
 Answer = dict[str, Any]
 Operation = Callable[[dict[str, Any]], Answer]
@@ -127,9 +126,11 @@ def main() -> int:
     # Answers have the real standard output to themselves; whatever libraries print joins standard error.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    for number in PAUSE_SIGNALS:  # between two runs there is nothing to save
-        signal.signal(number, lambda *_: sys.exit(EXIT_PAUSED))
-    worker = Worker(answers)
+    with handle_signals(PAUSE_SIGNALS, lambda *_: sys.exit(EXIT_PAUSED)):  # between two runs there is nothing to save
+        return _serve(Worker(answers))
+
+
+def _serve(worker: Worker) -> int:
     for line in sys.stdin:
         try:
             worker.send(worker.handle(parse_json(line)))

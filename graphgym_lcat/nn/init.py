@@ -6,10 +6,12 @@ import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn.dense.linear import Linear
 
+from graphgym_lcat.kernels.derivatives import in_transform
 from graphgym_lcat.kernels.threads import MIN_PRODUCTS_PER_THREAD, limited_threads, threads_for
 
 INITS = ("uniform", "normal")
@@ -31,22 +33,23 @@ def init_attention_vector(vector: Tensor, init: str) -> None:
         init_weight(vector[0], init)
 
 
-class _OneThreadProduct(torch.autograd.Function):
-    """``x @ weightᵀ`` in one thread, forward and backward."""
+class _OneThreadLinear(torch.autograd.Function):
+    """``x @ weightᵀ + bias`` in one thread, forward and backward."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
         with limited_threads(1):
-            return x @ weight.t()
+            return F.linear(x, weight, bias)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         with limited_threads(1):
             return (
                 grad @ weight if ctx.needs_input_grad[0] else None,
                 grad.t() @ x if ctx.needs_input_grad[1] else None,
+                grad.sum(0) if ctx.needs_input_grad[2] else None,
             )
 
 
@@ -66,14 +69,14 @@ class Projection(Linear):
     def forward(self, x: Tensor) -> Tensor:
         # A small product beside others that run in one thread must not wake a second one.
         if not torch.compiler.is_compiling() and torch.get_num_threads() > 1 and self._is_small(x):
-            return _OneThreadProduct.apply(x, self.weight)
+            return _OneThreadLinear.apply(x, self.weight, self.bias)
         return super().forward(x)
 
     def _is_small(self, x: Tensor) -> bool:
         is_plain = (
             x.dim() == 2 and x.layout == torch.strided and x.device.type == "cpu" and x.dtype == self.weight.dtype
         )
-        transformed = torch.is_autocast_enabled("cpu") or torch.autograd.forward_ad._current_level >= 0
+        transformed = torch.is_autocast_enabled("cpu") or in_transform()
         work = x.size(0) * self.weight.numel()
         return is_plain and not transformed and threads_for(work, MIN_PRODUCTS_PER_THREAD) == 1
 

@@ -232,7 +232,7 @@ class LCATConv(AttentionLayer):
         features = self._edge_features(graph, edge_attr)
         dropout = self.dropout if self.training else 0.0
         has_messages = self._is_observed() or self._has_own_messages(LCATConv)
-        is_plain = features is None and sources is None and query is key and self.concat and self.res is None
+        is_plain = features is None and query is key and self.concat and self.res is None
         if is_plain and not has_messages and not return_attention_weights:
             out = self._attend_at_once(graph, key, value, self.bias, dropout)
             if out is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Any
 
 from lcat_core.errors import LcatError, TrainingFailed, UserError
 from lcat_core.metrics import metric, recorded_metrics
-from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, RunPaused
+from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, RunPaused, handle_signals
 from lcat_core.run_folder import CHECKPOINT, FAILURE, is_done
 from lcat_core.stock_graphgym import split_note
 from lcat_run.lookup import find_yaml
@@ -51,24 +50,14 @@ def execute(args: argparse.Namespace) -> int:
         if word.startswith("--"):
             raise UserError(f"options come before the settings, got {word!r} after {args.settings[0]!r}")
     path = find_yaml(args.cfg, "lcat_configs")
-    with _stopped_by_signals():
+    with handle_signals(PAUSE_SIGNALS, _stop):
         return _execute(args, path)
 
 
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """End the command with the same status if a signal arrives before training, which would write a checkpoint first."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        print("stopped; rerun the same command to resume", file=sys.stderr)
-        raise SystemExit(EXIT_PAUSED)
-
-    earlier = {number: signal.signal(number, stop) for number in PAUSE_SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End the command with the status of a pause if a signal arrives before training, which would write a checkpoint first."""
+    print("stopped; rerun the same command to resume", file=sys.stderr)
+    raise SystemExit(EXIT_PAUSED)
 
 
 def _execute(args: argparse.Namespace, path: Path) -> int:

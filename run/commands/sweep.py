@@ -36,6 +36,7 @@ def configure(parser: CommandParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="check and describe the sweep; write and start nothing")
     parser.add_argument("--retry-failed", action="store_true", help="also start runs that failed with an error")
     parser.add_argument("--only", action="append", default=[], metavar="KEY=VALUE,…", help="only the runs that match")
+    parser.add_argument("--max-runs", type=positive, metavar="N", help="refuse a grid of more runs (default: 100000)")
     parser.add_argument(
         "--known",
         action="append",
@@ -71,6 +72,7 @@ def execute(args: argparse.Namespace) -> int:
         only=parse_only(args.only),
         retry_failed=args.retry_failed,
         known=args.known,
+        **({} if args.max_runs is None else {"max_runs": args.max_runs}),
         dry_run=args.dry_run,
         command=sys.argv[1:],
     )

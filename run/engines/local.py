@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
+from lcat_core.outcomes import handle_signals
 from lcat_core.run_folder import State
 from lcat_run.arguments import positive
 from lcat_run.engines.engine import Ending, Engine, Launch, QueueLook
@@ -25,6 +26,7 @@ from lcat_run.threads import available_cores, workers_and_threads
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _INTERRUPTED = 130
+_PATIENCE_SECONDS = 30.0
 #: Values of ``accelerator`` that leave open which GPU is used.
 _ANY_GPU = ("auto", "cuda", "gpu")
 
@@ -113,24 +115,22 @@ def gpu_names(count: int) -> list[str]:
 
 @contextlib.contextmanager
 def _stop_on_signals(pool: WorkerPool) -> Iterator[None]:
-    """On the first Ctrl-C (or SIGTERM, or a closed terminal) ask for checkpoints; on the second, do not wait for them."""
-    received = []
+    """On the first Ctrl-C (or SIGTERM, or a closed terminal) ask for checkpoints; on the second, do not wait for them.
+
+    A closed terminal never shortens the wait: the kernel and the shell both send SIGHUP, and a session manager SIGTERM after it.
+    """
+    received: list[int] = []
 
     def handle(number: int, _: object) -> None:
+        is_impatient = number != signal.SIGHUP and any(earlier != signal.SIGHUP for earlier in received)
+        if not received or is_impatient:
+            pool.stop(patience=0.0 if is_impatient else _PATIENCE_SECONDS)
+        if not received:
+            print("\nstopping: writing checkpoints (again to kill)", file=sys.stderr, flush=True)
         received.append(number)
-        is_first = len(received) == 1
-        pool.stop(patience=30.0 if is_first else 0.0)
-        if is_first:
-            with contextlib.suppress(OSError):  # the terminal may be closed
-                print("\nstopping: writing checkpoints (again to kill)", file=sys.stderr, flush=True)
 
-    caught = [number for number in _STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup ignores
-    before = {number: signal.signal(number, handle) for number in caught}
-    try:
+    with handle_signals(_STOP_SIGNALS, handle):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def last_words(tally: Tally, launch: Launch) -> str:

@@ -1,14 +1,13 @@
 """A share of a sweep's runs that can be sent to another process or machine: ``python -m lcat_run.engines.task FILE``.
 
 An engine writes a task to a file and has this command executed anywhere with the same file system and packages. The
-command takes the claims of its runs, so runs that are done, or that somebody else executes, are skipped. After SIGTERM
-or SIGUSR2 it writes checkpoints and exits with status 75; the same command resumes.
+command takes the claims of its runs, so runs that are done, or that somebody else executes, are skipped. After SIGTERM,
+SIGUSR2 or SIGHUP it writes checkpoints and exits with status 75; the same command resumes.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,7 +16,7 @@ from typing import Any
 
 from lcat_core.errors import LcatError, UserError
 from lcat_core.files import read_json, write_json
-from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, Outcome
+from lcat_core.outcomes import EXIT_PAUSED, PAUSE_SIGNALS, Outcome, handle_signals
 from lcat_core.run_folder import RunRecord
 from lcat_run.engines.engine import Launch
 from lcat_run.engines.worker_pool import WorkerPool
@@ -98,9 +97,8 @@ class _PlainLog:
 def main(arguments: Sequence[str]) -> int:
     try:
         pool = Task.read(Path(arguments[0])).pool()
-        for number in PAUSE_SIGNALS:
-            signal.signal(number, lambda *_: pool.stop())
-        tally = pool.run()
+        with handle_signals(PAUSE_SIGNALS, lambda *_: pool.stop()):
+            tally = pool.run()
     except LcatError as error:
         print(error, file=sys.stderr)
         return error.exit_status

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from lcat_run.sweep.grid import find_config
 from lcat_run.sweep.grid_types import Block, Grid
 
 _CHECKED_AT_ONCE = 2000
+#: A larger sweep is more likely a mistake; `--max-runs` raises the limit.
+MAX_RUNS = 100_000
 
 
 class SettingsChecker(Protocol):
@@ -60,12 +63,13 @@ class _Combination:
     params: Settings
 
 
-def make_plan(grid: Grid, worker: SettingsChecker) -> Plan:
+def make_plan(grid: Grid, worker: SettingsChecker, max_runs: int = MAX_RUNS) -> Plan:
     """Expand the grid and have every distinct combination of settings checked.
 
     Raises:
-        UserError: The first invalid key or value, or a grid without runs.
+        UserError: The first invalid key or value, or a grid with no run or more than ``max_runs``.
     """
+    _check_size(grid, max_runs)
     base = None if grid.base is None else find_config(grid.base, Path(grid.source))
     defaults, base_settings = worker.describe(base)
     base_settings.pop("seed", None)
@@ -81,6 +85,20 @@ def make_plan(grid: Grid, worker: SettingsChecker) -> Plan:
     if not runs:
         raise UserError(f"{grid.source} asks for no run: `exclude` leaves nothing")
     return Plan(grid, defaults, common, runs, notes)
+
+
+def _check_size(grid: Grid, max_runs: int) -> None:
+    """Refuse a product that would fill the memory, before it is formed."""
+    products = [
+        (len(block.models), *(len(axis.points) for axis in block.axes), len(block.seeds)) for block in grid.blocks
+    ]
+    asked_for = sum(map(math.prod, products))
+    if asked_for > max_runs:
+        largest = " × ".join(map(str, max(products, key=math.prod)))
+        raise UserError(
+            f"{grid.source} asks for {asked_for} runs (models × axes × seeds: {largest}), but at most {max_runs} are allowed; "
+            "give fewer values, or a higher limit with --max-runs"
+        )
 
 
 def _combinations(grid: Grid, block: Block, common: Settings, defaults: Settings) -> Iterator[_Combination]:

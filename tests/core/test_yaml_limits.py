@@ -56,6 +56,17 @@ def test_a_long_value_on_the_command_line_is_shortened_in_the_message(length):
     assert len(str(caught.value)) < 1000
 
 
+@pytest.mark.parametrize("text", ["a\nb", "'a\n\nb'", "a\r\nb"])
+def test_a_line_break_is_not_read_as_a_space(text):
+    with pytest.raises(UserError, match="has a line break"):
+        parse_scalar(text)
+
+
+@pytest.mark.parametrize(("text", "value"), [('"a\\nb"', "a\nb"), ("[1,\n 2]", [1, 2])])
+def test_line_breaks_that_are_meant_are_kept(text, value):
+    assert parse_scalar(text) == value
+
+
 @pytest.mark.parametrize("text", [ALIASES, "a: 2001-99-99", "a: " + "[" * 5000])
 def test_generated_files_have_the_same_limits(tmp_path, text):
     path = tmp_path / "config.yaml"

@@ -114,4 +114,5 @@ def test_a_layer_of_a_plugin_is_not_ours_because_of_its_name(write_module, monke
     monkeypatch.setitem(layer_dict, "lcatalogue", torch.nn.Module)
     for name in ("category_conv", "lcatalogue"):
         settings = {"gnn.layer_type": name, "gnn.dim_inner": 10, "lcat.heads": 4, "lcat.lambda1": 0.5}
+        settings["dataset.split_mode"] = "random"
         assert check_settings(settings) == settings

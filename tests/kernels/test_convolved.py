@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphgym_lcat.kernels import calls, fused, threads
 from graphgym_lcat.nn import LCATConv
+from graphgym_lcat.nn.init import Projection
 
 pytestmark = pytest.mark.skipif(fused.UNAVAILABLE is not None, reason=str(fused.UNAVAILABLE))
 
@@ -130,10 +132,14 @@ def test_a_small_projection_takes_one_thread(two_threads, monkeypatch):
     assert seen == [1, 1]
 
 
-def test_a_projection_has_second_derivatives(two_threads):
-    conv = LCATConv(3, 2, 1, backend="torch").double()
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_small_projection_is_linear_and_has_second_derivatives(bias, two_threads):
+    projection = Projection(3, 2, "normal", bias).double()
     x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradgradcheck(conv.lin, (x,))
+    if bias:
+        torch.nn.init.normal_(projection.bias)
+    torch.testing.assert_close(projection(x), F.linear(x, projection.weight, projection.bias))
+    assert torch.autograd.gradcheck(projection, (x,)) and torch.autograd.gradgradcheck(projection, (x,))
 
 
 def test_the_number_of_threads_is_restored_after_an_error(two_threads):

@@ -134,8 +134,9 @@ def test_a_damaged_checkpoint_is_reported(tmp_path, monkeypatch, capsys):
     result.with_name("checkpoint.pt").write_bytes(b"garbage")
     capsys.readouterr()
     assert cli.main(["run", "--cfg", "real", "--threads", "1", *SMALL]) == 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("lcat run: ") and "checkpoint.pt is damaged" in line
+    damaged, again = capsys.readouterr().err.splitlines()
+    assert damaged.startswith("lcat run: ") and "checkpoint.pt is damaged" in damaged
+    assert again.endswith("the run starts again")
 
 
 def test_a_failure_inside_a_run_is_one_line_and_status_1(tmp_path, monkeypatch, capsys):

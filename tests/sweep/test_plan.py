@@ -38,6 +38,19 @@ def test_a_grid_is_the_product_of_models_axes_and_seeds():
     assert len({run.run_id for run in planned.runs}) == 60
 
 
+def test_a_product_that_is_too_large_is_refused_before_it_is_formed():
+    axes = {f"axis{number}": list(range(10)) for number in range(9)}
+    with pytest.raises(UserError, match=r"g.yaml asks for 3000000000 runs .*1 × 10 × .* at most 100000 .*--max-runs"):
+        plan(axes=axes, seeds=3)
+
+
+def test_the_limit_can_be_changed():
+    grid = parse_grid({"models": ["gcn"], "seeds": 5}, "g.yaml", {})
+    assert len(make_plan(grid, Settings(), max_runs=5).runs) == 5
+    with pytest.raises(UserError, match="asks for 5 runs"):
+        make_plan(grid, Settings(), max_runs=4)
+
+
 def test_settings_of_one_model_do_not_leak_into_another():
     planned = plan(models={"a": {"lcat.heads": 8}, "b": {"gnn.layer_type": "linear"}})
     assert [run.params for run in planned.runs] == [{"lcat.heads": 8}, {"gnn.layer_type": "linear"}]
