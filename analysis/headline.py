@@ -51,9 +51,13 @@ def _meaning(row: Mapping[Any, Any], across: Across, model: str, baseline: str) 
     # A model that wins on all of n datasets has p = 2^(1-n).
     if 2.0 ** (1 - row["datasets"]) >= across.alpha:
         return f"{row['datasets']} datasets are too few to show a difference, whatever the results"
+    direction = "better" if across.measure.sign * row["mean"] > 0 else "worse"
+    if row["p_holm"] < across.alpha:
+        return f"{model} is {direction} than {baseline} across datasets"
     if row["p_wilcoxon"] < across.alpha:
-        better = across.measure.sign * row["mean"] > 0
-        return f"{model} is {'better' if better else 'worse'} than {baseline} across datasets"
+        return (
+            f"this suggests that {model} is {direction}, but not after Holm's correction for {len(across.pairs)} pairs"
+        )
     return "this does not show that either is better across datasets"
 
 

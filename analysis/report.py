@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from lcat_analysis.compare import Comparisons, compare
 from lcat_analysis.load import Results
+from lcat_analysis.report_answer import find_answer
 from lcat_analysis.report_sections import report_sections
 from lcat_analysis.select import Selection, select
 
@@ -39,15 +40,23 @@ def render_report(
     over: Sequence[str] | None = None,
     higher_is_better: bool | None = None,
     scale: str | None = None,
-    margin: float | None = None,
+    baselines: Mapping[str, str] | None = None,
+    **tests: Any,
 ) -> str:
-    """Return the report as HTML; ``margin`` as for `compare`, everything else as for `select`."""
+    """Return the report as HTML.
+
+    Args:
+        metric, over, higher_is_better, scale: As for `select`.
+        baselines: As for `compare`; by default those of the grid.
+        tests: Other options of `compare`: ``alpha``, ``margin``, ``unit``, ``overlap``, ``common_seeds``.
+    """
     import jinja2
     from markupsafe import Markup
 
     selection = select(results, metric, over, higher_is_better=higher_is_better, scale=scale)
-    comparisons = compare(selection, results.grid["compare"], margin=margin, strict=False)
-    sections = report_sections(results, selection, comparisons)
+    comparisons = compare(selection, baselines or results.grid["compare"], strict=bool(baselines), **tests)
+    answer = find_answer(selection, comparisons)
+    sections = report_sections(results, selection, comparisons, answer)
     for section in sections:
         for block in section.blocks:
             block.svg, block.table = Markup(block.svg), Markup(block.table)
@@ -60,6 +69,7 @@ def render_report(
     return template.render(
         title=results.name,
         subtitle=_subtitle(results, selection),
+        answer=answer.sentences,
         facts=_facts(results, selection, comparisons),
         counts=list(counts.items()),
         status_text=", ".join(f"{n} {state}" for state, n in counts.items()),

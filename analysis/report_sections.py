@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import yaml
 
-from lcat_analysis import csbm, curves, figures, lambdas, noise, paper
+from lcat_analysis import csbm, curves, lambdas, noise, paper
 from lcat_analysis.cells import Cell, Row, Table, number_cell, show
 from lcat_analysis.compare import VERDICTS, Comparisons
 from lcat_analysis.comparison_table import comparison_table
 from lcat_analysis.errors import NotRecorded
 from lcat_analysis.load import Results
 from lcat_analysis.render import to_html
+from lcat_analysis.report_answer import Answer, across_section
+from lcat_analysis.report_parts import Block, Section, figure_block
 from lcat_analysis.select import Selection
 from lcat_analysis.tables import performance_table
 from lcat_analysis.trend import trend
@@ -25,43 +25,17 @@ from lcat_analysis.trend_table import trend_table
 from lcat_core.errors import ResultsError
 from lcat_core.models import display_name
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 MAX_PROBLEMS = 500
 MAX_DATASETS = 12  # in a figure with one panel per dataset
 
 
-@dataclass
-class Block:
-    """A figure, a table or a text; collapsed behind ``summary`` if that is set."""
-
-    svg: str = ""
-    caption: str = ""
-    table: str = ""
-    notes: list[str] = field(default_factory=list)
-    text: str = ""
-    summary: str = ""
-    open: bool = False
-
-
-@dataclass
-class Section:
-    """One section of the page; ``cards`` count the verdicts of each pair."""
-
-    id: str
-    title: str
-    lead: str = ""
-    cards: list[tuple[str, list[tuple[str, int]]]] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
-
-
-def report_sections(results: Results, selection: Selection, comparisons: Comparisons) -> list[Section]:
+def report_sections(results: Results, selection: Selection, comparisons: Comparisons, answer: Answer) -> list[Section]:
     """Return all sections that the results allow, in the order of the page."""
     synthetic = _csbm_section(selection)
     # Where noise or the parameters of the CSBM vary, one figure of all conditions together would be meaningless.
     one_setting = synthetic is None and not noise.noise_keys(selection)
     candidates = [
+        across_section(answer),
         _table_section(selection, comparisons),
         _tests_section(comparisons),
         _trend_section(selection, comparisons),
@@ -94,8 +68,9 @@ def _tests_section(comparisons: Comparisons) -> Section | None:
         cards.append((f"{display_name(str(model))} compared with {display_name(str(baseline))}", numbers))
     fold = f"All {len(table.rows)} tests" if len(table.rows) > 60 else ""
     block = Block(table=to_html(table, notes=False), notes=table.notes, summary=fold)
+    how = "run by run on the same seeds" if comparisons.unit == "run" else "split by split"
     lead = (
-        "Each model is compared with its baseline, run by run on the same seeds. Verdicts are corrected for the number of tests "
+        f"Each model is compared with its baseline, {how}. Verdicts are corrected for the number of tests "
         "(Holm), so fewer cells are better here than are bold above."
     )
     return Section("tests", "Tests", lead, cards, [block])
@@ -110,12 +85,13 @@ def _trend_section(selection: Selection, comparisons: Comparisons) -> Section | 
     except ResultsError:  # no dataset has a known degree
         return None
     table = trend_table(found)
+    level = f"{100 * (1 - found.alpha):g} %"
     caption = (
-        "Error bars: 95 % interval of the paired difference. Dashed: least squares through one point per dataset "
-        "(the mean of both scores), with its 95 % band."
+        f"Error bars: {level} interval of the paired difference. Dashed: least squares through one point per dataset "
+        f"(the mean of both scores), with its {level} band."
     )
     blocks = [
-        _figure(trend_figure(found), "trend", caption),
+        figure_block(trend_figure(found), "trend", caption),
         Block(table=to_html(table, notes=False), notes=table.notes),
     ]
     return Section("trend", "Degree trend", "Improvement over the baseline against the average degree.", blocks=blocks)
@@ -128,14 +104,14 @@ def _csbm_section(selection: Selection) -> Section | None:
     except NotRecorded:
         return None
     caption = "Mean ± one standard deviation over runs. Vertical lines: Theorem 1 (solid), Corollary 2 (dashed)."
-    return Section("csbm", "Synthetic data", blocks=[_figure(figure, "csbm", caption)])
+    return Section("csbm", "Synthetic data", blocks=[figure_block(figure, "csbm", caption)])
 
 
 def _noise_section(selection: Selection) -> Section | None:
     if not noise.noise_keys(selection):
         return None
     caption = "Mean ± one standard deviation over the runs of all other settings."
-    return Section("noise", "Noise", blocks=[_figure(noise.noise_figure(selection), "noise", caption)])
+    return Section("noise", "Noise", blocks=[figure_block(noise.noise_figure(selection), "noise", caption)])
 
 
 def _lambda_section(selection: Selection) -> Section | None:
@@ -144,11 +120,11 @@ def _lambda_section(selection: Selection) -> Section | None:
         return None
     caption = "One dot per run; the bar is the mean. λ1 = 0: GCN; λ1 = 1, λ2 = 0: GAT; λ1 = λ2 = 1: CAT."
     datasets, omitted = _readable([name for name in selection.datasets if name in set(learned["dataset"])])
-    blocks = [_figure(lambdas.distribution_figure(selection, datasets), "lambdas", caption + omitted)]
+    blocks = [figure_block(lambdas.distribution_figure(selection, datasets), "lambdas", caption + omitted)]
     for i, dataset in enumerate(datasets):
         try:
             figure = lambdas.evolution_figure(selection, dataset)
-            block = _figure(figure, f"evolution{i}", "Mean over runs; the band spans all of them.")
+            block = figure_block(figure, f"evolution{i}", "Mean over runs; the band spans all of them.")
         except NotRecorded:
             continue
         except ResultsError as error:
@@ -178,7 +154,7 @@ def _curves_section(selection: Selection) -> Section | None:
     caption = (
         f"Test {selection.measure.title} by epoch: mean ± one standard deviation over the chosen runs{pooled}.{omitted}"
     )
-    return Section("curves", "Training curves", blocks=[_figure(figure, "curves", caption)])
+    return Section("curves", "Training curves", blocks=[figure_block(figure, "curves", caption)])
 
 
 def _paper_section(selection: Selection) -> Section | None:
@@ -190,7 +166,7 @@ def _paper_section(selection: Selection) -> Section | None:
     if paper.comparable(beside).empty:
         return Section("paper", "Beside the paper", blocks=[Block(notes=paper.departure_notes(beside)), details])
     caption = "Ours minus published, where the settings are the paper's. Colours: in published sds. Numbers: in points."
-    figure = _figure(paper.paper_figure(beside, selection), "paper", caption)
+    figure = figure_block(paper.paper_figure(beside, selection), "paper", caption)
     return Section("paper", "Beside the paper", blocks=[figure, details])
 
 
@@ -239,7 +215,3 @@ def _choices_table(selection: Selection) -> Table:
     columns = [*words, f"Mean {selection.by}", "n"]
     notes = [f"Chosen by the mean of {selection.by} over seeds, without the test set."]
     return Table("Chosen configurations", ["Model"], columns, rows, notes, selection.choices, left=tuple(words))
-
-
-def _figure(figure: Figure, name: str, caption: str) -> Block:
-    return Block(svg=figures.inline_svg(figure, name, caption), caption=caption)

@@ -18,6 +18,8 @@ from lcat_core.models import display_name, usual_baseline
 
 #: Marks a cell with fewer runs than others of its column.
 FEWER_RUNS = "†"
+#: Up to so many chosen configurations are named below the table; the CSV and the report have all of them.
+_FEW_CHOICES = 4
 
 
 @dataclass
@@ -71,7 +73,7 @@ def performance_table(
     averages = None
     if average:
         averages = {model: _average(selection, summaries, model, conditions) for model in selection.models}
-    return arrange(
+    table = arrange(
         summaries,
         selection.models,
         conditions,
@@ -86,6 +88,15 @@ def performance_table(
         ],
         title=title or f"Test {selection.measure.title}",
     )
+    if selection.over:
+        table.data = table.data.merge(_chosen(selection), how="left")
+    return table
+
+
+def _chosen(selection: Selection) -> pd.DataFrame:
+    """Return what validation chose, one row per cell of the table."""
+    keys = ["model", "dataset", *selection.variants, *selection.over]
+    return selection.choices.loc[selection.choices["chosen"], keys]
 
 
 def summarise(values: np.ndarray, mark: str = "", diverged: int = 0) -> Summary:
@@ -294,7 +305,22 @@ def _selection_notes(selection: Selection) -> list[str]:
         )
     if selection.over:
         sentences.append(f"Configuration over {', '.join(selection.over)}: best mean {selection.by}.")
-    return [" ".join(sentences)] if sentences else []
+    return [" ".join(sentences), *_chosen_notes(selection)] if sentences else []
+
+
+def _chosen_notes(selection: Selection) -> list[str]:
+    """Name the chosen configurations, if they are few."""
+    if not selection.over:
+        return []
+    rows = sorted(_chosen(selection).to_dict("records"), key=lambda row: selection.models.index(row["model"]))
+    if len(rows) > _FEW_CHOICES:
+        return []
+    texts = []
+    for row in rows:
+        where = " ".join(show(row[key]) for key in ("dataset", *selection.variants))
+        values = ", ".join(f"{key} {show(row[key])}" for key in selection.over)
+        texts.append(f"{display_name(row['model'])} on {where}: {values}")
+    return [f"Chosen: {'; '.join(texts)}."]
 
 
 def _fewer_runs(summaries: Summaries) -> list[str]:

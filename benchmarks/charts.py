@@ -196,7 +196,9 @@ CHARTS: dict[str, Callable[[Result], Figure]] = {
 
 
 def save_chart(result: Result, folder: Path) -> list[Path]:
-    """Write the chart of a result as PNG and SVG; return the files."""
+    """Write the chart of a result as PNG and SVG; return the files. A few numbers, as those of sampling, have none."""
+    if result["kind"] not in CHARTS:
+        return []
     figure = CHARTS[result["kind"]](result)
     paths = [folder / f"{result['kind']}.{suffix}" for suffix in ("png", "svg")]
     for path in paths:

@@ -60,8 +60,11 @@ GRAPHGYM_KEYS = {
     "seed": "Seed of the initial weights, dropout and noise. The split has its own seed, `dataset.split_seed`.",
     "out_dir": "Folder for all results.",
     "accelerator": "`auto` (a GPU if there is one), `cpu` or `cuda`.",
-    "metric_best": "The validation metric that selects the best epoch: `accuracy`, `auc`, `rocauc`, `loss`. `auto` is accuracy, "
-    "or ROC-AUC if nodes have several labels.",
+    "metric_best": "The validation metric that selects the best epoch: `accuracy`, `auc` (two classes), `rocauc` (several labels), "
+    "`loss`, or any of `custom_metrics`. `auto` is accuracy, or ROC-AUC if nodes have several labels.",
+    "custom_metrics": "More metrics to record: `f1_macro`, `f1_micro`, `balanced_accuracy`, `ap` (average precision), or those "
+    "that you register with GraphGym.",
+    "metric_agg": "`argmin` if lower values of your own `metric_best` are better; the direction of the metrics above is known.",
     "model.thresh": "With two classes: the probability above which a node belongs to the second.",
     "round": "Digits in `stats.json`; `result.json` is never rounded.",
     "tensorboard_each_run": "Write curves for TensorBoard (needs tensorboardX).",
@@ -92,9 +95,9 @@ GRAPHGYM_KEYS = {
     "optim.lr_decay": "Factor of the learning rate: per epoch for `exponential`, at each of `optim.steps` for `step`.",
     "optim.steps": "Epochs at which `step` applies the factor.",
     "optim.max_epoch": "Number of epochs.",
-    "train.sampler": "`full_batch`, or `neighbor` for sampled batches, which needs pyg-lib or torch-sparse.",
+    "train.sampler": "`full_batch`, or `neighbor` for sampled batches.",
     "train.batch_size": "Training nodes per sampled batch.",
-    "train.neighbor_sizes": "Sampled neighbours per node, one number per layer.",
+    "train.neighbor_sizes": "Sampled neighbours per node, one number per layer; -1 for all.",
 }
 
 ENVIRONMENT = """\

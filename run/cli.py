@@ -21,6 +21,7 @@ COMMANDS = (
     "logs",
     "cancel",
     "table",
+    "best",
     "compare",
     "rank",
     "trend",

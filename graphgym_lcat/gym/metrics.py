@@ -105,8 +105,8 @@ def metric_for_selection(labels: Tensor) -> Metric:
     task, name = task_of(labels), cfg.metric_best
     if name == _AUTO:
         name = "rocauc" if task is Task.MULTILABEL else "accuracy"
-    if name == LOSS or name in cfg.custom_metrics:
-        return metric(name)
+    if name == LOSS or name in requested_metrics():
+        return _graphgym_row(name)
     if name not in REGISTERED:
         hint = did_you_mean(name, selectable_metrics())
         raise SettingsError(f"`metric_best` must be a metric, got {name!r}{hint}", "metric_best")
@@ -141,9 +141,24 @@ def score_split(pred: Tensor, true: Tensor, evaluate: Evaluate | None = None) ->
     for name, registered in REGISTERED.items():
         if task in registered.tasks and not (evaluate is not None and name in _OURS):
             metrics[name] = _finite(name, registered.compute(score, true))
-    for name in cfg.custom_metrics:
+    for name in requested_metrics():
         metrics[name] = _finite(name, _of_graphgym(name)([true], [score], _GRAPHGYM_TASKS[task]))
     return loss, metrics
+
+
+def requested_metrics() -> list[str]:
+    """Return the metrics of GraphGym's registry to compute: those of ``custom_metrics``, and ``metric_best`` if it is one."""
+    selecting = (
+        cfg.metric_best if cfg.metric_best in register.metric_dict and cfg.metric_best not in REGISTERED else None
+    )
+    return list(dict.fromkeys([*cfg.custom_metrics, *([selecting] if selecting else [])]))
+
+
+def _graphgym_row(name: str) -> Metric:
+    """Return label, direction and scale of a metric of GraphGym's registry; ``metric_agg`` gives the direction of unknown ones."""
+    if name in METRICS:
+        return metric(name)
+    return Metric(name, name, higher_is_better=cfg.metric_agg != "argmin", percent=False)
 
 
 def _task_of_scores(score: Tensor, true: Tensor) -> Task:
@@ -177,7 +192,10 @@ def _of_graphgym(name: str) -> Callable[..., Any]:
 
 def unlisted_rows(names: Collection[str]) -> dict[str, Mapping[str, Any]]:
     """Return label and direction of metrics that ``lcat_core.metrics`` does not list, for ``result.json``."""
-    rows = {name: asdict(REGISTERED[name].row) for name in names if name in REGISTERED and name not in METRICS}
+    known = {name: REGISTERED[name].row for name in names if name in REGISTERED}
+    if cfg.metric_best in requested_metrics():
+        known[cfg.metric_best] = _graphgym_row(cfg.metric_best)
+    rows = {name: asdict(row) for name, row in known.items() if name not in METRICS}
     return {name: {key: value for key, value in row.items() if key != "name"} for name, row in rows.items()}
 
 

@@ -10,7 +10,7 @@ from torch_geometric.graphgym import register
 from graphgym_lcat.data.ogb import OGB_DATASETS
 from graphgym_lcat.data.splits import MODES
 from graphgym_lcat.gym import plugins, tensorboard
-from graphgym_lcat.gym.batches import SAMPLERS
+from graphgym_lcat.gym.batches import NEIGHBOR, SAMPLERS
 from graphgym_lcat.gym.loader import known_datasets
 from graphgym_lcat.gym.stacked_network import STACKED_LAYERS
 from lcat_core.errors import SettingsError, unknown_name
@@ -101,20 +101,19 @@ def _check_network(complete: Mapping[str, Any]) -> Finding:
 
 def _check_sampler(complete: Mapping[str, Any]) -> Finding:
     sizes, layers = complete["train.neighbor_sizes"], complete["gnn.layers_mp"]
-    if complete["train.sampler"] == "neighbor" and len(sizes) != layers:
+    if complete["train.sampler"] == NEIGHBOR and len(sizes) != layers:
         return (
             "train.neighbor_sizes",
             f"`train.neighbor_sizes` needs one number for each of {layers} layers, got {sizes}",
         )
+    if complete["train.sampler"] != NEIGHBOR and complete["lcat.convolve_hops"]:
+        return "lcat.convolve_hops", "`lcat.convolve_hops` needs `train.sampler: neighbor`"
     return None
 
 
 def _check_loop(complete: Mapping[str, Any]) -> Finding:
     if complete["lcat.loop"] == "csbm" and complete["csbm.model"] == "lcat" and not complete["csbm.learned"]:
         return "csbm.learned", "`csbm.model` is 'lcat', which needs `csbm.learned: true`"
-    if complete["metric_best"] in register.metric_dict and complete["metric_best"] not in complete["custom_metrics"]:
-        name = complete["metric_best"]
-        return "metric_best", f"`metric_best` is {name!r}, which must be in `custom_metrics` too"
     return None
 
 

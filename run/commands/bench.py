@@ -22,6 +22,7 @@ EXAMPLES = """\
   lcat bench scale --max-edges 10000000            one training step as the graph grows
   lcat bench epochs --datasets Cora                training against stock GraphGym's
   lcat bench arxiv --heads 8                       an epoch of every model at the size of ogbn-arxiv
+  lcat bench sampling --threads 1 2                neighbour sampling on a graph like ogbn-products
   lcat bench scale --help                          the options of one subject"""
 
 _GRAPHS = ("cora", "amazon", "arxiv")
@@ -163,6 +164,26 @@ def _measure_arxiv(args: argparse.Namespace) -> Result:
     return result
 
 
+def _add_sampling_options(parser: argparse.ArgumentParser) -> None:
+    _add_thread_numbers(parser)
+    parser.add_argument("--batches", type=positive, default=20, metavar="N", help="batches to time (default: 20)")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, metavar="S", help="1/S of the nodes and edges of ogbn-products (default: 1)"
+    )
+
+
+def _measure_sampling(args: argparse.Namespace) -> Result:
+    from lcat_benchmarks.sampling import measure_sampling, text_table
+
+    if not args.scale >= 1:
+        raise UserError(f"--scale must be at least 1, got {args.scale:g}")
+    with _progress(None) as progress:
+        result = measure_sampling(args.batches, _thread_numbers(args), args.scale, progress)
+    _keeper(args)(result)
+    print(text_table(result))
+    return result
+
+
 #: The first one is the default.
 SUBJECTS = (
     Subject("layers", "one layer against PyG's, DGL's and a bare sparse product", _add_layer_options, _measure_layers),
@@ -172,6 +193,9 @@ SUBJECTS = (
     Subject("scale", "one training step as the graph grows", _add_scale_options, _measure_scale),
     Subject("epochs", "training epochs against stock GraphGym's", _add_epoch_options, _measure_epochs),
     Subject("arxiv", "an epoch of every model at the size of ogbn-arxiv", _add_arxiv_options, _measure_arxiv),
+    Subject(
+        "sampling", "neighbour sampling, and training on sampled batches", _add_sampling_options, _measure_sampling
+    ),
 )
 
 

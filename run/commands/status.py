@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -42,8 +43,23 @@ def execute(args: argparse.Namespace) -> int:
             print("\033[H\033[2J", end="")
         print(text, flush=True)
         if not args.watch or not is_active:
+            if folder.searches:
+                _print_best(folder)
             return 0
         time.sleep(_PERIOD)
+
+
+def _print_best(folder: SweepFolder) -> None:
+    """Name the configuration that validation chooses from the runs that are done."""
+    from lcat_analysis.best import winners
+    from lcat_analysis.load import load
+    from lcat_analysis.select import select
+    from lcat_core.errors import ResultsError
+
+    with contextlib.suppress(ResultsError):  # nothing is done yet, or the files are damaged: the text above says so
+        found = winners(select(load(folder.path)))
+        texts = "\n".join(winner.describe() for winner in found)
+        print(f"\n{texts}\n`lcat best {folder.path}` writes {'it' if len(found) == 1 else 'them'} for `lcat run`")
 
 
 def _status(folder: SweepFolder) -> tuple[str, bool]:

@@ -8,8 +8,11 @@ from typing import Any
 from lcat_core.run_folder import RunRecord
 from lcat_core.text import count
 from lcat_run.sweep.cost import duration_text, guess_seconds
+from lcat_run.sweep.grid_types import Axis
 from lcat_run.sweep.plan import Plan
 from lcat_run.sweep.state import Snapshot
+
+_SHOWN_POINTS = 16
 
 
 def describe_launch(plan: Plan, runs: Sequence[RunRecord], snapshot: Snapshot, workers: int) -> str:
@@ -17,7 +20,7 @@ def describe_launch(plan: Plan, runs: Sequence[RunRecord], snapshot: Snapshot, w
     grid, first = plan.grid, plan.grid.blocks[0]
     lines = [f"{grid.name}: {count(len(plan.runs), 'run')}, {sum(map(snapshot.is_done, plan.runs))} of them done"]
     lines.append(f"  {count(len(first.models), 'model')}: {', '.join(first.models)}")
-    lines += [f"  {axis.name}: {', '.join(_point_text(point) for point in axis.points)}" for axis in first.axes]
+    lines += [f"  {_axis_text(axis)}" for axis in first.axes]
     lines.append(f"  {count(len(first.seeds), 'seed')}: {', '.join(map(str, first.seeds))}")
     if len(grid.blocks) > 1:
         lines.append(f"  and {count(len(grid.blocks) - 1, 'included block')}")
@@ -29,6 +32,15 @@ def describe_launch(plan: Plan, runs: Sequence[RunRecord], snapshot: Snapshot, w
     seconds = guess_seconds(plan, runs, snapshot) / workers
     lines += ["", f"roughly {duration_text(seconds)} with {count(workers, 'worker')}"]
     return "\n".join(lines)
+
+
+def _axis_text(axis: Axis) -> str:
+    """Write the values of an axis; of many, the first."""
+    texts = [_point_text(point) for point in axis.points]
+    if len(texts) <= _SHOWN_POINTS:
+        return f"{axis.name}: {', '.join(texts)}"
+    keys = "" if axis.keys == {axis.name} else f" of {'/'.join(axis.points[0])}"
+    return f"{axis.name}: {len(texts)} values{keys}: {', '.join(texts[:3])}, …"
 
 
 def _point_text(point: Mapping[str, Any]) -> str:

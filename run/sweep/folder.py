@@ -13,6 +13,7 @@ import yaml
 from lcat_core.files import append_line, exclusive_lock, make_folder, read_json, write_json, write_text
 from lcat_core.outcomes import is_disk_full
 from lcat_core.run_folder import SCHEMA, RunRecord, read_run_records
+from lcat_core.strict_yaml import read_generated_yaml
 from lcat_core.versions import versions
 from lcat_run.results_folder import find_results
 from lcat_run.sweep.plan import Plan
@@ -52,6 +53,16 @@ class SweepFolder:
         """The content of ``sweep.json``."""
         content = read_json(self.path / "sweep.json")
         return content if isinstance(content, dict) else {}
+
+    @property
+    def searches(self) -> bool:
+        """Whether the grid has hyperparameters that validation chooses."""
+        try:
+            grid = read_generated_yaml(self.path / "grid.yaml")
+        except (OSError, ValueError):  # the analysis says what is wrong with it
+            return False
+        select = grid.get("select") if isinstance(grid, dict) else None
+        return isinstance(select, dict) and bool(select.get("over"))
 
     def read_runs(self, with_old: bool = False) -> list[RunRecord]:
         """Return the runs that the grid asks for; ``with_old`` adds those that an earlier version of it asked for."""

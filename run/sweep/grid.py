@@ -19,6 +19,7 @@ from lcat_run.sweep.grid_analysis import parse_analysis_fields
 from lcat_run.sweep.grid_fields import (
     as_list,
     as_mapping,
+    check_axes,
     check_fields,
     parse_axes,
     parse_condition,
@@ -28,6 +29,7 @@ from lcat_run.sweep.grid_fields import (
     parse_settings,
 )
 from lcat_run.sweep.grid_types import Axis, Block, Grid, Rule
+from lcat_run.sweep.search import TRIAL, parse_search
 
 _FIELDS = (
     "name",
@@ -36,6 +38,9 @@ _FIELDS = (
     "seeds",
     "models",
     "axes",
+    "trials",
+    "search",
+    "search_seed",
     "override",
     "exclude",
     "include",
@@ -80,11 +85,16 @@ def parse_grid(document: Any, source: str, overrides: Settings, default_name: st
     name, base = _name_and_base(document, source, default_name)
     seeds_source = _COMMAND_LINE if "seeds" in overrides else source
     document = _replace_seeds(document, overrides, source)
+    if "trials" in document and "trials" in overrides:
+        document["trials"] = overrides.pop("trials")
     overrides = flatten(overrides, _COMMAND_LINE)
 
     common = parse_settings(document.get("set") or {}, "`set`", source)
     models = parse_models(document.get("models"), source)
     axes = parse_axes(document.get("axes") or {}, source)
+    trials = parse_search(document, source)
+    if trials is not None:
+        axes = check_axes((*axes, trials), source)
     first = _block(models, axes, parse_seeds(document.get("seeds", 1), seeds_source), common, overrides, source)
     blocks = [first]
     for number, entry in enumerate(as_list(document.get("include") or [], "`include`", source)):
@@ -101,6 +111,9 @@ def parse_grid(document: Any, source: str, overrides: Settings, default_name: st
     normal |= {"axes": {axis.name: axis.values for axis in first.axes}}
     normal |= {"override": [{"when": rule.when, "set": rule.set} for rule in rules if rule.set]}
     normal |= {key: document[key] for key in ("exclude", "include", "description") if document.get(key)}
+    if trials is not None:  # the winner of a search is chosen by validation, whatever else is
+        select = as_mapping(document.get("select") or {}, "`select`", source)
+        document["select"] = {**select, "over": [*(select.get("over") or []), TRIAL]}
     normal |= parse_analysis_fields(document, models, first.axes, source)
     return Grid(
         name=name,
@@ -159,7 +172,8 @@ def _block(
         clash = sorted(axis.keys & overrides.keys())
         if clash and axis.keys != {axis.name}:
             raise UserError(
-                f"{clash[0]!r} is set by the linked axis {axis.name!r} of {source}; choose from it with --only"
+                f"{clash[0]!r} is {'searched by' if axis.name == TRIAL else f'set by the linked axis {axis.name!r} of'} {source}; "
+                "choose from its values with --only"
             )
         if not clash:
             kept.append(axis)

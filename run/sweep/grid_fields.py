@@ -70,7 +70,11 @@ def parse_models(entry: Any, source: str) -> dict[str, Settings]:
 
 def parse_axes(entry: Any, source: str) -> tuple[Axis, ...]:
     flat = flatten(as_mapping(entry, "`axes`", source), source)
-    axes = tuple(_parse_axis(name, values, source) for name, values in flat.items())
+    return check_axes(tuple(_parse_axis(name, values, source) for name, values in flat.items()), source)
+
+
+def check_axes(axes: tuple[Axis, ...], source: str) -> tuple[Axis, ...]:
+    """Return the axes if no two of them set the same key, and none the seed."""
     owners: dict[str, str] = {}
     for axis in axes:
         for key in axis.keys:

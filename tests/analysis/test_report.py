@@ -49,7 +49,7 @@ def html(report_file) -> str:
 def test_the_page_has_all_sections_that_the_results_allow(html):
     titles = re.findall(r"<h2>(.*?)</h2>", html)
     assert titles == [
-        "Results", "Tests", "Degree trend", "Learned λ", "Training curves", "Beside the paper", "Runs",
+        "Across datasets", "Results", "Tests", "Degree trend", "Learned λ", "Training curves", "Beside the paper", "Runs",
         "Configuration",
     ]  # fmt: skip
 
@@ -170,3 +170,26 @@ def test_seeds_and_splits_are_counted_apart(tmp_path):
     assert "<dt>seeds</dt><dd>2</dd>" in html
     assert "<dt>splits</dt><dd>3</dd>" in html
     assert "1 model on 1 dataset," in html
+
+
+def test_the_page_opens_with_two_sentences_then_the_forest_plot_then_the_tables(html):
+    opening = html[html.index('<div class="answer">') :]
+    sentences = re.findall(r"<p>(.*?)</p>", opening[: opening.index("</div>")])
+    assert len(sentences) == 2
+    assert sentences[0].startswith("Over 4 datasets, L-CAT is better than GAT on ")
+    assert opening.index('id="across"') < opening.index("Diamond: pooled estimate") < opening.index('id="table"')
+
+
+def test_a_report_tests_splits_if_asked(tmp_path):
+    sweep = FakeSweep(
+        models=("gat", "cat"),
+        datasets=("Cora", "GitHub"),
+        seeds=2,
+        split_seeds=(0, 1, 2),
+        axes={},
+        over=(),
+        histories=False,
+    )
+    text = render_report(load(write_sweep(tmp_path, sweep)), unit="split")
+    assert "corrected resampled t-test (Nadeau and Bengio)" in text
+    assert "split by split" in text

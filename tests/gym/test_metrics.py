@@ -9,15 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_outcomes import make_run, stats
 from sklearn.metrics import roc_auc_score
+from torch.nn.functional import one_hot
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from graphgym_lcat.gym.build import build_loop
+from graphgym_lcat.gym.extra_metrics import EXTRA_METRICS
 from graphgym_lcat.gym.metrics import REGISTERED, Task, area_under_curve, count_correct, register_metric, score_split
 from graphgym_lcat.gym.runner import execute
 from graphgym_lcat.gym.settings import check_settings
 from lcat_core.errors import SettingsError, TrainingFailed
-from lcat_core.metrics import recorded_metrics
+from lcat_core.metrics import METRICS, recorded_metrics
 
 
 @pytest.fixture
@@ -119,8 +121,47 @@ def test_custom_metrics_must_be_registered(small, monkeypatch):
     monkeypatch.setitem(register.metric_dict, "zeros", brier)
     with pytest.raises(SettingsError, match="unknown metric in `custom_metrics`: 'zeroes'; did you mean 'zeros'"):
         check_settings({**small, "custom_metrics": ["zeroes"]})
-    with pytest.raises(SettingsError, match="`metric_best` is 'zeros', which must be in `custom_metrics` too"):
-        check_settings({**small, "metric_best": "zeros"})
+
+
+def test_a_metric_that_selects_is_recorded_without_naming_it_twice(tmp_path, small):
+    result = execute(make_run(tmp_path, check_settings({**small, "metric_best": "f1_macro"})))
+    assert {"f1_macro", "accuracy"} <= set(result["val"])
+    assert "metrics" not in result  # its direction and scale are known
+
+
+def test_the_direction_of_an_unknown_metric_is_that_of_metric_agg(tmp_path, small, monkeypatch):
+    monkeypatch.setitem(register.metric_dict, "spread", lambda true, pred, task: torch.cat(pred).std())
+    settings = {**small, "metric_best": "spread", "metric_agg": "argmin"}
+    result = execute(make_run(tmp_path, check_settings(settings)))
+    assert result["metrics"]["spread"] == {"label": "spread", "higher_is_better": False, "percent": False}
+    (path,) = tmp_path.rglob("val/stats.json")
+    spreads = [json.loads(line)["spread"] for line in path.read_text().splitlines()]
+    assert result["val"]["spread"] == pytest.approx(min(spreads), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", EXTRA_METRICS)
+def test_every_extra_metric_is_in_the_table_of_metrics(name):
+    assert METRICS[name].higher_is_better and METRICS[name].percent
+
+
+def test_metrics_of_classes_equal_their_definitions():
+    true, chosen = torch.tensor([0, 0, 0, 1, 1, 2]), torch.tensor([0, 0, 1, 1, 0, 0])
+    call = {
+        name: metric([true], [one_hot(chosen, 3).float()], "classification_multi")
+        for name, metric in EXTRA_METRICS.items()
+    }
+    # Class 0: 2 right of 3, predicted 4 times; class 1: 1 of 2, predicted twice; class 2: 0 of 1, never predicted.
+    assert call["f1_macro"] == pytest.approx((2 * 2 / (3 + 4) + 2 * 1 / (2 + 2) + 0) / 3)
+    assert call["f1_micro"] == pytest.approx(3 / 6)
+    assert call["balanced_accuracy"] == pytest.approx((2 / 3 + 1 / 2 + 0) / 3)
+
+
+def test_average_precision_is_the_mean_precision_at_the_positives():
+    score, true = torch.tensor([0.9, 0.8, 0.7, 0.6]), torch.tensor([1, 0, 1, 0])
+    assert EXTRA_METRICS["ap"]([true], [score], "classification_binary") == pytest.approx((1 / 1 + 2 / 3) / 2)
+    columns = torch.stack([true, true * 0], dim=1)  # a task without positives does not count
+    scores = torch.stack([score, score], dim=1)
+    assert EXTRA_METRICS["ap"]([columns], [scores], "classification_multilabel") == pytest.approx(5 / 6)
 
 
 def test_a_main_of_graphgym_gets_a_message_for_an_unknown_metric(small):
