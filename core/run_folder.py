@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from lcat_core.claims import inspect_claim
 from lcat_core.errors import ResultsError
@@ -191,7 +191,7 @@ def _seconds(timing: Any) -> float | None:
     return float(seconds) if _is_number(seconds) and math.isfinite(seconds) else None
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     """Whether a value is a number that fits into a float; JSON allows integers of any length."""
     return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023)
 

@@ -63,7 +63,7 @@ def _check_pickle(file: BinaryIO) -> None:
     content = file.read()
     for opcode, argument, _ in pickletools.genops(content):
         # The unpickler allocates memory for every smaller number as well.
-        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and argument > len(content):
+        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and isinstance(argument, int) and argument > len(content):
             raise ValueError(f"it remembers an object under the number {argument}")
     _HarmlessUnpickler(io.BytesIO(content), encoding="latin1").load()
 
