@@ -125,7 +125,8 @@ class Training:
         start = time.perf_counter()
         rate = self.scheduler.get_last_lr()[0]
         evaluated = None if self.one_forward else self._evaluation_outputs()
-        self.model.train()
+        if not self.model.training:  # visits every module
+            self.model.train()
         outputs = self._forward(self.data)
         loss, _ = compute_loss(outputs.index_select(0, self.nodes["train"]), self.labels["train"])
         epoch = self._score_epoch(outputs.detach() if evaluated is None else evaluated, rate, start)
