@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgym_lcat.kernels import ops
 from graphgym_lcat.kernels.calls import _call, _threads
 from graphgym_lcat.kernels.compact import CompactLayout
+from graphgym_lcat.kernels.derivatives import first_derivative
 
 
 def gat_forward(layout: CompactLayout, query: Tensor, key: Tensor, slope: float) -> Tensor:
@@ -121,7 +121,7 @@ class GATWeights(torch.autograd.Function):
         return weight
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, weight = ctx.saved_tensors
         return None, *gat_backward(ctx.layout, query, key, ctx.slope, weight, grad.contiguous()), None
@@ -137,7 +137,7 @@ class GATv2Weights(torch.autograd.Function):
         return weight
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, att, weight = ctx.saved_tensors
         return None, *gatv2_backward(ctx.layout, query, key, att, ctx.slope, weight, grad.contiguous()), None

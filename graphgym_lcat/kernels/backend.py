@@ -173,6 +173,7 @@ class Request(NamedTuple):
     dropout: bool = False
     derivatives: int = 1
     device_index: int | None = None
+    transforms: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,7 @@ class Capabilities:
         dtypes: Types of numbers; all tensors of a call must then have the same, unless ``mixed_dtypes``.
         max_heads, max_nodes: Largest numbers of heads and nodes.
         derivatives: Highest order of derivatives.
+        transforms: Whether ``torch.func``, forward-mode derivatives and the export to ONNX work.
     """
 
     operators: frozenset[str]
@@ -201,6 +203,7 @@ class Capabilities:
     max_heads: int | None = None
     max_nodes: int | None = None
     derivatives: int | None = None
+    transforms: bool = False
 
     def why_not(self, request: Request) -> str | None:
         """Why the request cannot be served, as a clause about "it"; None if it can."""
@@ -218,6 +221,8 @@ class Capabilities:
             return "it does not support dropout of attention coefficients"
         if self.derivatives is not None and request.derivatives > self.derivatives:
             return f"it has derivatives up to order {self.derivatives}, not {request.derivatives}"
+        if request.transforms and not self.transforms:
+            return "it does not support torch.func, forward-mode derivatives and the export to ONNX"
         return None
 
     def _why_not_tensors(self, request: Request) -> str | None:
@@ -233,7 +238,7 @@ class Capabilities:
                     return f"it computes with numbers of one type, the data is {first} and {dtype}"
         if self.max_heads is not None and request.heads > self.max_heads:
             return f"it computes up to {self.max_heads} heads, the layer has {request.heads}"
-        if self.max_nodes is not None:
+        if self.max_nodes is not None and not torch.compiler.is_compiling():  # there, the number may be unknown
             for count in request.nodes:
                 if count > self.max_nodes:
                     return f"it counts up to {self.max_nodes} nodes, the graph has {count}"

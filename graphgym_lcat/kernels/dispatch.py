@@ -16,7 +16,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from graphgym_lcat.kernels import fused, torch_path
+from graphgym_lcat.kernels import fused, scatter_path, torch_path
 from graphgym_lcat.kernels.backend import (
     Backend,
     Coefficients,
@@ -28,6 +28,7 @@ from graphgym_lcat.kernels.backend import (
     Request,
     why_not,
 )
+from graphgym_lcat.kernels.derivatives import in_transform
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.triton import backend as triton_backend
 from graphgym_lcat.kernels.triton import self_test
@@ -85,8 +86,8 @@ def attend(backend: str, graph: Graph, score: PairScore, value: Tensor, dropout:
 def find_convolving(
     backend: str, graph: Graph, score: str, dropout: bool, key: Tensor, *more: Tensor | None
 ) -> ConvolvingBackend | None:
-    """The backend for :meth:`.ConvolvingBackend.attend_convolved` with these tensors, if there is one; None in compiled code."""
-    if torch.compiler.is_compiling():
+    """The backend for :meth:`.ConvolvingBackend.attend_convolved`, if there is one; None in compiled code and transforms."""
+    if torch.compiler.is_compiling() or in_transform():
         return None
     dtypes = tuple([tensor.dtype for tensor in (key, *more) if tensor is not None])
     nodes = graph.num_src, graph.num_dst
@@ -122,15 +123,15 @@ def choose(backend: str, request: Request) -> Backend:
         chosen = _BACKENDS[name]
         reason = why_not(chosen, request)
         if reason is None:
-            return chosen
+            return _variant(chosen, request)
         able = [other.name for other in _BACKENDS.values() if why_not(other, request) is None]
         advice = " or ".join(repr(other) for other in ("auto", *able))
         raise RuntimeError(f"backend={name!r} was asked for, but {reason}; use {advice}")
     for candidate in reversed(_BACKENDS.values()):
-        if why_not(candidate, request) is None and _passes_self_test(
-            candidate.name, request.device, request.device_index
+        if why_not(candidate, request) is None and (
+            candidate.name not in _SELF_TESTS or _passes_self_test(candidate.name, request.device, request.device_index)
         ):
-            return candidate
+            return _variant(candidate, request)
     reasons = "; ".join(f"{other.name}: {why_not(other, request)}" for other in _BACKENDS.values())
     raise RuntimeError(f"no backend can compute this: {reasons}")
 
@@ -151,9 +152,8 @@ def describe_backend() -> str:
 @torch.compiler.assume_constant_result
 @functools.cache
 def _passes_self_test(name: str, device_type: str, index: int | None) -> bool:
-    self_test = _SELF_TESTS.get(name)
     device = torch.device(device_type if index is None else f"{device_type}:{index}")
-    reason = None if self_test is None else self_test(device)
+    reason = _SELF_TESTS[name](device)
     if reason is not None and device_type != "cpu":
         message = f"backend {name!r} is not used on {device}, because {reason}; another one computes instead"
         warnings.warn(message, RuntimeWarning, stacklevel=4)
@@ -173,7 +173,7 @@ def _request(operator: Operator, graph: Graph, *tensors: Tensor) -> Request:
     dtypes = tuple([tensor.dtype for tensor in tensors])
     device = tensors[0].device
     nodes = (graph.num_src, graph.num_dst)
-    return Request(operator, device.type, dtypes, nodes, device_index=device.index)
+    return Request(operator, device.type, dtypes, nodes, device_index=device.index, transforms=in_transform())
 
 
 def _score_request(
@@ -189,4 +189,9 @@ def _score_request(
         score.edge is not None,
         dropout is not None,
         device_index=score.key.device.index,
+        transforms=in_transform(),
     )
+
+
+def _variant(backend: Backend, request: Request) -> Backend:
+    return scatter_path if request.transforms and backend is torch_path else backend

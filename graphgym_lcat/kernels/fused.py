@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgym_lcat.kernels import adjacency, calls, fused_attention, fused_convolved, library, ops, pna
 from graphgym_lcat.kernels.backend import (
@@ -27,6 +26,7 @@ from graphgym_lcat.kernels.backend import (
     PairScore,
 )
 from graphgym_lcat.kernels.compact import MAX_NODES
+from graphgym_lcat.kernels.derivatives import first_derivative
 from graphgym_lcat.kernels.fused_attention import needs_grad, padding, rows
 from graphgym_lcat.kernels.graph import Graph
 
@@ -177,7 +177,7 @@ class _NeighborMean(torch.autograd.Function):
         return calls.mean_forward(ctx.layout, value.contiguous())
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         return None, calls.mean_backward(ctx.layout, grad.contiguous())
 
@@ -192,7 +192,7 @@ class _Convolve(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         lambda2, slope = ctx.saved_tensors
         return None, *calls.convolve_backward(ctx.layout, lambda2, slope, grad.contiguous())

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgym_lcat.kernels import calls, calls_gat, calls_gatv2, ops_attention, torch_path
 from graphgym_lcat.kernels.backend import Coefficients, Dropout, EdgeTerm, GATScore, GATv2Score
 from graphgym_lcat.kernels.calls import Call
 from graphgym_lcat.kernels.calls_gatv2 import EdgeFeatures
+from graphgym_lcat.kernels.derivatives import first_derivative
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.library import LANES
 from graphgym_lcat.kernels.ops import handle
@@ -189,7 +189,7 @@ class _FillLoops(torch.autograd.Function):
         return loops
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         grad_features = grad.new_zeros(ctx.shape)
         calls.fill_loops_backward(ctx.call, grad.contiguous(), grad_features, ctx.mean)
@@ -213,7 +213,7 @@ class _GATTerm(torch.autograd.Function):
         return term
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         features, loops, weight = ctx.saved_tensors
         count = features.size(0)
@@ -242,7 +242,7 @@ class _AttendGAT(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, value, term, out, *state = ctx.saved_tensors
         inputs = query, key, value, term, ctx.slope
@@ -259,7 +259,7 @@ class _GATCoefficients(torch.autograd.Function):
         return gamma
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, term, gamma, shift, scale = ctx.saved_tensors
         inputs = query, key, term, ctx.slope
@@ -288,7 +288,7 @@ class _AttendGATv2(torch.autograd.Function):
         return state[0]
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, value, att, features, loops, weight, out, shift, scale = ctx.saved_tensors
         inputs = query, key, value, att, _edge(features, loops, weight), ctx.slope
@@ -309,7 +309,7 @@ class _AttendSymmetricGATv2(torch.autograd.Function):
         return state[0]
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         features, value, att, *state = ctx.saved_tensors
         inputs = features, value, att, ctx.slope, *state, grad.contiguous()
@@ -331,7 +331,7 @@ class _GATv2Coefficients(torch.autograd.Function):
         return state[0]
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         query, key, att, features, loops, weight, *state = ctx.saved_tensors
         inputs = query, key, att, _edge(features, loops, weight), ctx.slope

@@ -10,12 +10,12 @@ from typing import Any, cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from graphgym_lcat.kernels import calls, calls_gat, calls_gatv2
 from graphgym_lcat.kernels.backend import ConvolvedScore, Dropout, Lambda
 from graphgym_lcat.kernels.calls import Call
 from graphgym_lcat.kernels.compact import CompactLayout
+from graphgym_lcat.kernels.derivatives import first_derivative
 from graphgym_lcat.kernels.fused_attention import needs_grad, padding, sum_call
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.threads import limited_threads
@@ -76,7 +76,7 @@ class _GATLayer(torch.autograd.Function):
             return _finish(out, bias)
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         key, values, att_dst, att_src, lambda1, lambda2, tangent, query, source, out, *state = ctx.saved_tensors
         call, score, threads = ctx.call, ctx.score, ctx.threads
@@ -131,7 +131,7 @@ class _GATv2Layer(torch.autograd.Function):
             return _finish(out, bias)
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         values, att, lambda1, lambda2, scaled, tangent, features, out, shift, scale = ctx.saved_tensors
         call, score = ctx.call, ctx.score

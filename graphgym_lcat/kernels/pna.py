@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._library.custom_ops import CustomOpDef
-from torch.autograd.function import once_differentiable
 
 from graphgym_lcat.kernels import ops
 from graphgym_lcat.kernels.backend import STATISTICS
 from graphgym_lcat.kernels.calls import _call, _threads
 from graphgym_lcat.kernels.compact import CompactLayout
+from graphgym_lcat.kernels.derivatives import first_derivative
 
 MAX_EDGES = 2**31 - 1
 
@@ -114,7 +114,7 @@ class Statistics(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_derivative
     def backward(ctx, grad: Tensor):
         state, places, *inputs = ctx.saved_tensors
         return None, None, *backward(ctx.layout, ctx.kinds, (state, places), grad.contiguous(), *inputs)

@@ -53,6 +53,7 @@ can = Capabilities(
     scores=frozenset({"equal", "gat", "gatv2", "function"}),
     edge_term=True,
     dropout=True,
+    transforms=True,  # by scatter_path
 )
 
 
@@ -109,11 +110,17 @@ def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None)
 
 def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]) -> Tensor:
     """See :meth:`.Backend.statistics`."""
+    gamma = None if isinstance(score, EqualScore) else coefficients(graph, score).edges
+    return statistics_of_messages(graph, gamma, graph.neighborhood_sizes, receiver, sender, names)
+
+
+def statistics_of_messages(
+    graph: Graph, gamma: Tensor | None, count: Tensor, receiver: Tensor, sender: Tensor, names: Sequence[str]
+) -> Tensor:
+    """:meth:`.Backend.statistics` with the coefficients γ of the edges (None: equal ones), and the numbers of in-edges."""
     src, dst = graph.edge_index.long()
     messages = receiver.index_select(0, dst) + sender.index_select(0, src)
-    count = graph.neighborhood_sizes
-    if not isinstance(score, EqualScore):
-        gamma = coefficients(graph, score).edges
+    if gamma is not None:
         weight = gamma * count.to(gamma.dtype).unsqueeze(-1).index_select(0, dst)
         by_head = messages.unflatten(1, (gamma.size(1), messages.size(1) // gamma.size(1)))
         messages = (by_head * weight.unsqueeze(-1)).flatten(1)
@@ -221,6 +228,9 @@ def _pair_scores(
     def score_chunk(query: Tensor, key: Tensor, dst: Tensor, src: Tensor, *features: Tensor) -> Tensor:
         return score(query.index_select(0, dst), key.index_select(0, src), *features)
 
+    if torch.compiler.is_compiling():  # the number of edges, and so of chunks, may be unknown
+        scores = score_chunk(query, key, dst, graph.sorted_edges.src, *(edge_features or ())[:1])
+        return scores, score(query[: graph.self_loops], key[: graph.self_loops], *(edge_features or ())[1:])
     size = max(1, chunk_numel(key.device) // max(1, key[0].numel())) if key.size(0) else 1
     bounds = range(0, graph.num_edges, size) if graph.num_edges else (0,)
     chunks = []
@@ -279,7 +289,7 @@ def _bag(members: Tensor, offsets: Tensor, rows: Tensor, weights: Tensor | None 
         return rows.new_zeros(offsets.size(0) - 1, rows.size(1))
     if torch.compiler.is_compiling():
         # Parked slots go into a bag of their own: for embedding_bag, what comes after the last offset is undefined.
-        offsets = F.pad(offsets, (0, 1), value=members.size(0))
+        offsets = torch.cat([offsets, torch.full_like(offsets[:1], members.size(0))])
     bags = F.embedding_bag(
         members,
         rows.contiguous(),
@@ -338,6 +348,8 @@ def _heads_bag(members: Tensor, offsets: Tensor, rows: Tensor, weights: Tensor) 
 def _pair_products(graph: Graph, target: Tensor, source: Tensor) -> Tensor:
     """``Σ_c target[i, h, c] source[j, h, c]`` for every slot."""
     dst = _clamped_destination(graph)
+    if torch.compiler.is_compiling():
+        return (target.index_select(0, dst) * source.index_select(0, graph.sorted_edges.src)).sum(dim=-1)
     size = max(1, chunk_numel(source.device) // max(1, source.size(1) * source.size(2)))
     chunks = [
         (target.index_select(0, d) * source.index_select(0, s)).sum(dim=-1)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn.dense.linear import Linear
 
+from graphgym_lcat.kernels.derivatives import in_transform
 from graphgym_lcat.kernels.threads import MIN_PRODUCTS_PER_THREAD, limited_threads, threads_for
 
 INITS = ("uniform", "normal")
@@ -75,7 +76,7 @@ class Projection(Linear):
         is_plain = (
             x.dim() == 2 and x.layout == torch.strided and x.device.type == "cpu" and x.dtype == self.weight.dtype
         )
-        transformed = torch.is_autocast_enabled("cpu") or torch.autograd.forward_ad._current_level >= 0
+        transformed = torch.is_autocast_enabled("cpu") or in_transform()
         work = x.size(0) * self.weight.numel()
         return is_plain and not transformed and threads_for(work, MIN_PRODUCTS_PER_THREAD) == 1
 
