@@ -15,11 +15,20 @@ FLAGS = ["-std=gnu11", "-g0", "-fno-math-errno", "-fno-trapping-math", "-Wno-psa
 # Compiled besides the generic code where the compiler knows it; the processor decides at run time. AVX-512 was no faster.
 INSTRUCTION_SETS = {"avx2": ["-mavx2", "-mfma", "-mf16c"]}
 OPENMP_FLAGS = (["-fopenmp"], ["-Xpreprocessor", "-fopenmp"])  # the second is Apple's
+# How the rows of nodes are stored; kernels compute with float for all types but double.
+NUMBERS = {
+    "float": [],
+    "double": ["-DREAL_IS_DOUBLE"],
+    "bfloat16": ["-DSTORED_AS_BFLOAT16"],
+    "float16": ["-DSTORED_AS_FLOAT16"],
+}
 # Compiled for each number type and instruction set, longest first.
 KERNELS = (
     *("gatv2", "gat", "gat_coefficients", "pna", "pna_backward"),
     *("adjacency", "convolution", "adjacency_gatv2", "pairs", "scores", "loops"),
 )
+# Those that can read rows of half the size. For the others the caller converts.
+HALF_KERNELS = ("gatv2", "gat", "convolution")
 NO_GCC = "#ifndef __clang__\n#error\n#endif\n"
 PROBE = "typedef float vec __attribute__((vector_size(32)));\nvoid twice(vec *x) { *x += *x; }\n"
 
@@ -57,17 +66,20 @@ class BuildKernels(build_ext):
         def optimize(level):
             return [] if "-O" in os.environ.get("CFLAGS", "") else [level]
 
-        # Where better instructions exist, generic code runs on few processors and is not worth the time to optimize it.
-        variants = {
-            "float_generic": optimize("-O1" if sets else "-O3"),
-            "double_generic": [*optimize("-O1" if sets else "-O2"), "-DREAL_IS_DOUBLE"],
-        }
-        variants.update({f"float_{name}": [*optimize("-O3"), *flags] for name, flags in sets.items()})
-        if "avx2" in sets:
-            variants["double_avx2"] = [*optimize("-O2"), "-DREAL_IS_DOUBLE", *sets["avx2"]]
-        jobs = [
-            (kernel, suffix, [f"-DSUFFIX={suffix}", *flags]) for kernel in KERNELS for suffix, flags in variants.items()
-        ]
+        def variant(number, instruction_set, level, flags=()):
+            kernels = HALF_KERNELS if number in ("bfloat16", "float16") else KERNELS
+            suffix = f"{number}_{instruction_set}"
+            flags = [f"-DSUFFIX={suffix}", *optimize(level), *NUMBERS[number], *flags]
+            return [(kernel, suffix, flags) for kernel in kernels]
+
+        jobs = []
+        for name, flags in sets.items() or [("generic", [])]:
+            for number in NUMBERS:
+                jobs += variant(number, name, "-O2" if number == "double" else "-O3", flags)
+        if sets:
+            # Few processors need it, so it is not worth the time to optimize it, or to compile it for other numbers.
+            jobs += variant("float", "generic", "-O1")
+        jobs.sort(key=lambda job: KERNELS.index(job[0]))
         jobs.append(("sampling", "sampling", optimize("-O3")))
         jobs.append(("layout", "layout", [*optimize("-O2"), *(f"-DLCAT_HAVE_{name.upper()}" for name in sets)]))
 

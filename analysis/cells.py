@@ -42,6 +42,7 @@ class Table:
         data: The same content with full precision, for CSV.
         header: Further rows of the header: a label and its texts.
         left: Columns of words, aligned to the left.
+        paper_columns: The columns that a paper has room for; empty for all.
     """
 
     title: str
@@ -52,6 +53,7 @@ class Table:
     data: pd.DataFrame
     header: list[tuple[str, list[str]]] = field(default_factory=list)
     left: tuple[str, ...] = ()
+    paper_columns: tuple[str, ...] = ()
 
 
 def key_name(key: str) -> str:

@@ -47,6 +47,7 @@ def comparison_table(comparisons: Comparisons) -> Table:
         footer(comparisons),
         comparisons.table,
         left=("Verdict", "Note"),
+        paper_columns=("Verdict", "n", "Difference", interval, "p", "Holm p"),
     )
 
 

@@ -1,4 +1,4 @@
-"""One table in every format: Markdown, LaTeX (booktabs), CSV, HTML, terminal."""
+"""One table in every format: Markdown, CSV, HTML, terminal, and LaTeX, which has its own module."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ import textwrap
 from collections.abc import Callable
 
 from lcat_analysis.cells import Cell, Row, Table
+from lcat_analysis.latex import to_latex
 from lcat_core.errors import ResultsError, unknown_name
 
-LATEX_SPECIAL = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}":
-    r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "λ": r"$\lambda$", "α":
-    r"$\alpha$", "→": r"$\rightarrow$", "▼": r"$\triangledown$", "–": "--", "−": "$-$", "∞": r"$\infty$",
-    "σ": r"$\sigma$", "≤": r"$\le$", "…": r"\ldots{}", "<": "$<$", ">": "$>$", "|": r"\textbar{}", "†": r"$^{\dagger}$",
-    "²": "$^2$", "ρ": r"$\rho$", "μ": r"$\mu$", "×": r"$\times$",
-}  # fmt: skip
 
+def render(table: Table, style: str, columns: int | None = None) -> str:
+    """Return ``table`` as text.
 
-def render(table: Table, style: str) -> str:
-    """Return ``table`` as text; ``style`` is a key of `FORMATS`."""
+    Args:
+        style: A key of `FORMATS`.
+        columns: In LaTeX, the columns that stand side by side; others follow below. By default as many as fit the page.
+    """
     if style not in FORMATS:
         raise ResultsError(unknown_name("format", style, FORMATS))
-    return FORMATS[style](table)
+    return to_latex(table, columns) if style == "latex" else FORMATS[style](table)
 
 
 def to_markdown(table: Table) -> str:
@@ -53,41 +51,6 @@ def markdown(text: str) -> str:
     """Escape text for a Markdown table, whatever it contains."""
     text = html.escape(text, quote=False).replace("\n", " ")
     return re.sub(r"([\\`*_|\[\]~])", r"\\\1", text)
-
-
-def to_latex(table: Table) -> str:
-    def field(cell: Cell) -> str:
-        text = latex(cell.text)
-        if cell.mark == "better":
-            text = rf"\textbf{{{text}}}"
-        if cell.mark == "worse":
-            text = rf"\textit{{{text}}}$^{{\triangledown}}$"
-        return rf"\underline{{{text}}}" if cell.best else text
-
-    width = len(table.label_names)
-    columns = "".join("l" if name in table.left else "c" for name in table.columns)
-    lines = [
-        r"\begin{table*}[t]",
-        r"\centering",
-        rf"\caption{{{latex(table.title)}. {latex(' '.join(table.notes))}}}",
-    ]
-    lines += [rf"\begin{{tabular}}{{{'l' * width}{columns}}}", r"\toprule"]
-    lines.append(_ampersands([latex(name) for name in [*table.label_names, *table.columns]]))
-    for label, texts in table.header:
-        lines.append(_ampersands([latex(label), *[""] * (width - 1), *map(latex, texts), *_pad(table, texts)]))
-    lines.append(r"\midrule")
-    for row in table.rows:
-        if row.rule:
-            lines.append(r"\midrule")
-        lines.append(_ampersands([*map(latex, row.labels), *map(field, row.cells)]))
-    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table*}"]
-    return "% needs \\usepackage{booktabs,amssymb}\n" + "\n".join(lines) + "\n"
-
-
-def latex(text: str) -> str:
-    """Escape text for LaTeX."""
-    parts = re.split(r"\bd_z\b", text.replace("\n", " "))
-    return "$d_z$".join("".join(LATEX_SPECIAL.get(char, char) for char in part) for part in parts)
 
 
 def to_csv(table: Table) -> str:
@@ -222,12 +185,6 @@ def _pad(table: Table, texts: list[str]) -> list[str]:
 
 def _pipe(fields: list[str]) -> str:
     return f"| {' | '.join(fields)} |"
-
-
-def _ampersands(fields: list[str]) -> str:
-    """Return one row; the line break before it would read ``[`` or ``*`` as its option."""
-    guard = "{}" if fields[0].startswith(("[", "*")) else ""
-    return guard + " & ".join(fields) + r" \\"
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {

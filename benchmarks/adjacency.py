@@ -17,14 +17,14 @@ from lcat_benchmarks.result import Result
 #: (our layer, the plain layer)
 PAIRS = (("lcat PNA", "PyG PNAConv"), ("lcat GCNII", "PyG GCN2Conv"), ("lcat GIN", "PyG GINConv"))
 SCORE = "lcat"
-_AGGREGATORS, _SCALERS = ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"]
+AGGREGATORS, SCALERS = ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"]
 
 
 def _pna(layer_class: Any) -> Build:
     def build(graph: BenchmarkGraph, heads: int, channels: int) -> Layer:
         width = heads * channels
         histogram = torch.bincount(degree(graph.edge_index[1], graph.num_nodes, dtype=torch.long))
-        layer = layer_class(width, width, _AGGREGATORS, _SCALERS, histogram, **_heads(layer_class, PNAConv, heads))
+        layer = layer_class(width, width, AGGREGATORS, SCALERS, histogram, **_heads(layer_class, PNAConv, heads))
         return lambda x: layer(x, graph.edge_index)
 
     return build

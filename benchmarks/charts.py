@@ -11,6 +11,7 @@ from lcat_benchmarks.result import Result, Row
 from lcat_core.text import count
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -185,6 +186,42 @@ def _arxiv_bars(axis: Axes, rows: list[Row], value: Callable[[Row], float]) -> N
         axis.text(size, position, text, va="center", fontsize=7)
 
 
+LONGEST_SHARE = 2.0  # of a limit; longer bars are cut off
+
+
+def target_chart(result: Result) -> Figure:
+    """Draw each ratio beside what it must and should reach, divided by what it must reach; shorter is better."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    rows = result["measurements"]
+    colors = {"aim reached": COLORS["ours"], "met": "#8fbfa8", "not met": COLORS["PyG"]}
+    figure = Figure(figsize=(10, 1.4 + 0.27 * len(rows)), layout="constrained")
+    axis = figure.subplots()
+    for position, row in enumerate(rows):
+        share, aim = (
+            row["must"] / value if row["at_least"] else value / row["must"] for value in (row["ratio"], row["aim"])
+        )
+        axis.barh(position, share, color=colors[row["verdict"]], height=0.72)
+        axis.plot([aim, aim], [position - 0.4, position + 0.4], color="black", linewidth=1.4)
+        text = f"{row['ratio']:.2f}" + ("" if share <= LONGEST_SHARE else " →")
+        axis.text(1.02, position, text, va="center", fontsize=8, transform=axis.get_yaxis_transform())
+    names = [f"{row['what']}, {count(row['threads'], 'thread')}" for row in rows]
+    axis.set_yticks(range(len(rows)), names, fontsize=8)
+    axis.invert_yaxis()
+    axis.axvline(1, color="#8a8a8a", linewidth=1, linestyle="--", zorder=0)
+    axis.set_xlim(0, LONGEST_SHARE)
+    axis.margins(y=0.01)
+    axis.set_xlabel("share of the limit, shorter is better; at the right the ratio itself")
+    axis.spines[["top", "right"]].set_visible(False)
+    handles: list[Artist] = [Patch(color=color, label=text) for text, color in colors.items()]
+    handles.append(Line2D([], [], color="black", linewidth=1.4, label="aim"))
+    handles.append(Line2D([], [], color="#8a8a8a", linewidth=1, linestyle="--", label="limit"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    return figure
+
+
 #: Chart by the kind of result.
 CHARTS: dict[str, Callable[[Result], Figure]] = {
     "layers": layer_chart,
@@ -192,11 +229,14 @@ CHARTS: dict[str, Callable[[Result], Figure]] = {
     "scale": scale_chart,
     "epochs": epoch_chart,
     "arxiv": arxiv_chart,
+    "targets": target_chart,
 }
 
 
 def save_chart(result: Result, folder: Path) -> list[Path]:
-    """Write the chart of a result as PNG and SVG; return the files."""
+    """Write the chart of a result as PNG and SVG; return the files. A few numbers, as those of sampling, have none."""
+    if result["kind"] not in CHARTS:
+        return []
     figure = CHARTS[result["kind"]](result)
     paths = [folder / f"{result['kind']}.{suffix}" for suffix in ("png", "svg")]
     for path in paths:

@@ -20,9 +20,14 @@ class MeasurementFailed(LcatError):
     """The process of a measurement ended with an error."""
 
 
-def measure_in_child(what: str, module: str, options: Mapping[str, object]) -> Any:
+def measure_in_child(what: str, module: str, options: Mapping[str, object], python: str = sys.executable) -> Any:
     """Run ``python -m lcat_benchmarks.<module> --name=value …`` and return its last line of output, which is JSON."""
-    command = [sys.executable, "-m", f"lcat_benchmarks.{module}"]
+    command = [
+        python,
+        "-P",
+        "-m",  # without the current folder, which may hold another version
+        f"lcat_benchmarks.{module}",
+    ]
     command += [f"--{name}={value}" for name, value in options.items()]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:

@@ -23,6 +23,7 @@ from torch_geometric.graphgym.register import register_layer
 from torch_geometric.nn import GATConv
 
 from graphgym_lcat.gym.settings import apply_settings, check_settings, read_settings
+from lcat_core.models import MODELS
 from lcat_core.settings import Settings
 
 HEADS = 4
@@ -40,11 +41,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--flow", choices=("ours", "stock"), required=True)
     parser.add_argument("--dataset", required=True)
+    parser.add_argument("--model", choices=tuple(MODELS), default="lcat")
     parser.add_argument("--epochs", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     settings = read_settings(Path(str(files("lcat_configs") / "real.yaml")))
+    settings |= MODELS[args.model].settings
     settings |= {"dataset.name": args.dataset, "optim.max_epoch": args.epochs, "lcat.heads": HEADS}
     with tempfile.TemporaryDirectory(prefix="lcat-benchmark-") as scratch:
         seconds = (

@@ -32,3 +32,9 @@ def write_result(result: Result, folder: Path) -> None:
     """Write ``<kind>.json``."""
     text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
     (folder / f"{result['kind']}.json").write_text(text, encoding="utf-8")
+
+
+def read_result(kind: str, folder: Path) -> Result | None:
+    """Read ``<kind>.json``, if it exists."""
+    path = folder / f"{kind}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None

@@ -95,9 +95,9 @@ GRAPHGYM_KEYS = {
     "optim.lr_decay": "Factor of the learning rate: per epoch for `exponential`, at each of `optim.steps` for `step`.",
     "optim.steps": "Epochs at which `step` applies the factor.",
     "optim.max_epoch": "Number of epochs.",
-    "train.sampler": "`full_batch`, or `neighbor` for sampled batches, which needs pyg-lib or torch-sparse.",
+    "train.sampler": "`full_batch`, or `neighbor` for sampled batches.",
     "train.batch_size": "Training nodes per sampled batch.",
-    "train.neighbor_sizes": "Sampled neighbours per node, one number per layer.",
+    "train.neighbor_sizes": "Sampled neighbours per node, one number per layer; -1 for all.",
 }
 
 ENVIRONMENT = """\

@@ -64,7 +64,7 @@ The paper leaves some details open. Here they are:
 - On ogbn-arxiv and -products the last graph layer outputs the classes, averaged over its heads. On -mag and -proteins the network
   ends in a linear layer.
 - **Training is full-batch by default**, even where the paper samples: the fused kernels need no tensor of the size edges ×
-  channels. With `train.sampler: neighbor`, training uses batches of PyG's `NeighborLoader`; this needs pyg-lib or torch-sparse.
+  channels. Training uses sampled batches of the paper's sizes, see [mini-batches](mini_batches.md).
   The two are different algorithms. A full-batch epoch is one step with exact neighbourhoods; a sampled epoch is many steps, each
   with random parts of the neighbourhoods. A convolved feature ĥ reaches one hop further than a GAT layer, so in a sampled batch
   the ĥ of nodes at the border are their own features. Validation and test scores always use the full graph. An interrupted

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcat_core.errors import UserError
+from lcat_run.arguments import positive
 from lcat_run.results_folder import add_results_option, find_results, holds_results
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ def add_tested_table(parser: argparse.ArgumentParser) -> None:
     """Add what ``table`` and ``compare`` share: the results, where to write, and the tests."""
     add_results(parser)
     add_output(parser, TABLE_FORMATS, "terminal; markdown in a directory")
+    parser.add_argument(
+        "--columns",
+        type=positive,
+        metavar="N",
+        help="in LaTeX, columns side by side; others follow below (default: as many as fit 5.5 inches)",
+    )
     add_tests(parser)
 
 
@@ -199,10 +206,11 @@ def emit_tables(tables: list[Table], args: argparse.Namespace, name: str) -> Non
     """Print tables one below the other, or write them into one file where ``-o`` says."""
     from lcat_analysis.render import SUFFIXES, render, to_terminal
 
+    columns = getattr(args, "columns", None)
     if args.output is None:
         style = args.format or "terminal"
         colour = sys.stdout.isatty()
-        texts = [to_terminal(t, colour=colour) if style == "terminal" else render(t, style) for t in tables]
+        texts = [to_terminal(t, colour=colour) if style == "terminal" else render(t, style, columns) for t in tables]
         print("\n".join(texts), end="")
         return
     suffixes = {style: suffix for suffix, style in SUFFIXES.items()}
@@ -217,7 +225,7 @@ def emit_tables(tables: list[Table], args: argparse.Namespace, name: str) -> Non
         style = args.format or "markdown"
         target = args.output / f"{name}{suffixes[style]}"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text("\n".join(render(table, style) for table in tables), encoding="utf-8")
+    target.write_text("\n".join(render(table, style, columns) for table in tables), encoding="utf-8")
     print(f"wrote {target}")
 
 

@@ -10,6 +10,7 @@ from graphgym_lcat.gym import (
     loader,
     network,
     optimizer,
+    sampled_training,
     stacked_network,
     training,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "loader",
     "network",
     "optimizer",
+    "sampled_training",
     "stacked_network",
     "training",
 ]

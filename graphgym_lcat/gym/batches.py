@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
+import copy
+
 from torch import Tensor
-from torch_geometric import typing as pyg_typing
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.loader import NeighborLoader
 
-from lcat_core.errors import MissingPackage
+from graphgym_lcat.data.neighbor_loader import NeighborLoader
 
-SAMPLERS = ("full_batch", "neighbor")
+FULL_BATCH, NEIGHBOR = "full_batch", "neighbor"
+SAMPLERS = (FULL_BATCH, NEIGHBOR)
 
 
-def sampled_batches(data: Data | HeteroData, train_nodes: Tensor, target: str | None) -> NeighborLoader | None:
+def sampled_batches(data: Data | HeteroData, train_nodes: Tensor, target: str | None) -> NeighborLoader:
     """Return batches of ``train.batch_size`` training nodes with ``train.neighbor_sizes`` neighbours per layer.
 
-    For ``train.sampler: full_batch`` return None.
-
-    Raises:
-        MissingPackage: PyG has no sampler here.
+    ``lcat.convolve_hops`` adds hops of the last size. Order and samples depend on ``seed`` and the epoch.
     """
-    if cfg.train.sampler == "full_batch":
-        return None
-    if not (pyg_typing.WITH_PYG_LIB or pyg_typing.WITH_TORCH_SPARSE):
-        raise MissingPackage(
-            "`train.sampler: neighbor` needs pyg-lib or torch-sparse, and neither is installed; install one (see PyG's "
-            "installation page), or set `train.sampler: full_batch`, which the kernels of this package make affordable",
-            "train.sampler",
-        )
+    sizes = list(cfg.train.neighbor_sizes)
     return NeighborLoader(
-        data,
-        num_neighbors=list(cfg.train.neighbor_sizes),
-        input_nodes=train_nodes if target is None else (target, train_nodes),
+        copy.copy(data),  # stays where it is when the graph is moved to another device
+        sizes + sizes[-1:] * cfg.lcat.convolve_hops,
+        train_nodes if target is None else (target, train_nodes),
         batch_size=cfg.train.batch_size,
         shuffle=True,
+        seed=cfg.seed,
     )

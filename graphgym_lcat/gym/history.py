@@ -10,7 +10,7 @@ from typing import Any
 
 from torch_geometric.graphgym.config import cfg
 
-from graphgym_lcat.gym.loops import Epoch, Lambdas, Loop, ResumableLoop
+from graphgym_lcat.gym.loops import Epoch, Lambdas, Loop, ResumableLoop, Step
 from graphgym_lcat.gym.tensorboard import Board
 from lcat_core.files import make_folder, open_to_append
 from lcat_core.run_folder import LAMBDAS, SPLITS, STATS
@@ -91,7 +91,10 @@ class History:
         if self._has_board:
             self._board = Board(self._run_dir, first_epoch)
 
-    def add(self, epoch: Epoch) -> None:
+    def add(self, epoch: Epoch | Step) -> None:
+        """Record an epoch; steps within one leave nothing."""
+        if isinstance(epoch, Step):
+            return
         for split, metrics in epoch.metrics.items():
             self._add_stats(split, epoch, metrics)
         if _LAMBDAS in self._files:

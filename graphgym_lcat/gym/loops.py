@@ -48,6 +48,14 @@ class Epoch:
     eta: float = 0.0
 
 
+@dataclass(frozen=True)
+class Step:
+    """Progress within an epoch; a loop whose epochs take long yields one after every step, and can stop and resume there."""
+
+    done: int
+    total: int
+
+
 class Loop(Protocol):
     """What a run computes, epoch by epoch.
 
@@ -65,8 +73,8 @@ class Loop(Protocol):
     metric: Metric
     best: Best
 
-    def epochs(self) -> Iterator[Epoch]:
-        """Compute one epoch after another."""
+    def epochs(self) -> Iterator[Epoch | Step]:
+        """Compute one epoch after another; yield each when it is finished, and steps in between if there are some."""
 
     def finish(self, run_dir: Path) -> dict[str, Any]:
         """Write requested extra files into ``run_dir`` and return what belongs into ``result.json``."""
@@ -88,7 +96,7 @@ class ResumableLoop(Loop, Protocol):
         """Return everything that :meth:`resume` needs."""
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Continue after the epoch in which :meth:`state` was called, with bit-identical results."""
+        """Continue after the epoch or step in which :meth:`state` was called, with bit-identical results."""
 
 
 #: Builds the loop of a run from GraphGym's ``cfg``, which already holds the run's settings.
@@ -108,4 +116,4 @@ def register_loop(name: str) -> Callable[[BuildLoop], BuildLoop]:
     return register
 
 
-__all__ = ["LOOPS", "Best", "BuildLoop", "Epoch", "Lambdas", "Loop", "ResumableLoop", "register_loop"]
+__all__ = ["LOOPS", "Best", "BuildLoop", "Epoch", "Lambdas", "Loop", "ResumableLoop", "Step", "register_loop"]

@@ -82,3 +82,7 @@ TEXT = Range("text", lambda value: isinstance(value, str))
 NAMES = Range("a list of names", lambda value: _is_list_of_text(value) and len(value) > 0)
 MODULES = Range("a list of modules", _is_list_of_text)
 DEVICE = Range("'auto' or a device of torch such as 'cpu' or 'cuda'", _is_device, ("auto", "cpu", "cuda"))
+NEIGHBOR_SIZES = Range(
+    "a list of whole numbers, -1 for all neighbours",
+    lambda value: isinstance(value, list) and all(is_whole_number(size) and size >= -1 for size in value),
+)

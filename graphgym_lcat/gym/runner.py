@@ -19,7 +19,7 @@ from torch_geometric.graphgym.config import cfg
 from graphgym_lcat.gym.build import build_loop
 from graphgym_lcat.gym.checkpoint import load_checkpoint, remove_checkpoints, save_checkpoint, unusable
 from graphgym_lcat.gym.history import History
-from graphgym_lcat.gym.loops import Loop, ResumableLoop
+from graphgym_lcat.gym.loops import Loop, ResumableLoop, Step
 from graphgym_lcat.gym.metrics import unlisted_rows
 from graphgym_lcat.gym.run_log import log_file, write_config, write_failure
 from graphgym_lcat.gym.settings import import_plugins
@@ -32,6 +32,8 @@ from lcat_core.versions import versions
 
 #: Called after every epoch.
 Progress = Callable[[Loop], None]
+#: Called after every step of a loop that reports steps within its epochs.
+StepProgress = Callable[[Loop, Step], None]
 log = logging.getLogger("graphgym_lcat")
 
 
@@ -55,13 +57,19 @@ class Run:
 
 
 def execute(
-    run: Run, on_epoch: Progress | None = None, *, loop: Loop | None = None, claimed: bool = False
+    run: Run,
+    on_epoch: Progress | None = None,
+    *,
+    on_step: StepProgress | None = None,
+    loop: Loop | None = None,
+    claimed: bool = False,
 ) -> Mapping[str, Any]:
     """Start or resume a run and return its result; a finished run is not repeated.
 
     Args:
         run: What to run, and where.
         on_epoch: Called with the loop after every epoch.
+        on_step: Called with the loop and the step after every step within an epoch.
         loop: The loop of the run, if :func:`build_loop` has already built it from the same settings.
         claimed: Whether the caller holds the claim of the run's folder; otherwise it is taken here.
 
@@ -83,7 +91,7 @@ def execute(
                 "out_dir",
             )
         with log_file(run.run_dir):
-            return _attempt(run, on_epoch, loop)
+            return _attempt(run, on_epoch, on_step, loop)
 
 
 @contextmanager
@@ -108,7 +116,7 @@ def _claim(run_dir: Path) -> Iterator[None]:
             claim.release(outcome, detail)
 
 
-def _attempt(run: Run, on_epoch: Progress | None, loop: Loop | None) -> dict[str, Any]:
+def _attempt(run: Run, on_epoch: Progress | None, on_step: StepProgress | None, loop: Loop | None) -> dict[str, Any]:
     history = None
     try:
         import_plugins(run.settings)
@@ -119,7 +127,7 @@ def _attempt(run: Run, on_epoch: Progress | None, loop: Loop | None) -> dict[str
         write_config(run.run_dir)
         history = History(run.run_dir, loop)
         _start(loop, history, checkpoint, run.run_dir)
-        _train(run, loop, history, on_epoch)
+        _train(run, loop, history, on_epoch, on_step)
         history.flush()
         history.close()
         result = _result(run, loop)
@@ -162,16 +170,20 @@ def _start(loop: Loop, history: History, checkpoint: Mapping[str, Any] | None, r
     log.info("resuming after epoch %d of %d", loop.epoch, loop.max_epoch)
 
 
-def _train(run: Run, loop: Loop, history: History, on_epoch: Progress | None) -> None:
+def _train(run: Run, loop: Loop, history: History, on_epoch: Progress | None, on_step: StepProgress | None) -> None:
     saved = time.monotonic()
     with _pause_requests() as requested:
-        for epoch in loop.epochs():
-            history.add(epoch)
-            if on_epoch is not None:
+        for item in loop.epochs():
+            history.add(item)
+            if isinstance(item, Step):
+                if on_step is not None:
+                    on_step(loop, item)
+            elif on_epoch is not None:
                 on_epoch(loop)
             if requested:
                 _save(run, loop, history)
-                log.info("paused after epoch %d of %d", loop.epoch, loop.max_epoch)
+                within = f" and {item.done} of {item.total} steps" if isinstance(item, Step) else ""
+                log.info("paused after epoch %d of %d%s", loop.epoch, loop.max_epoch, within)
                 raise RunPaused
             if time.monotonic() - saved >= cfg.lcat.checkpoint_seconds:
                 _save(run, loop, history)

@@ -10,7 +10,7 @@ from torch_geometric.graphgym import register
 from graphgym_lcat.data.ogb import OGB_DATASETS
 from graphgym_lcat.data.splits import MODES
 from graphgym_lcat.gym import plugins, tensorboard
-from graphgym_lcat.gym.batches import SAMPLERS
+from graphgym_lcat.gym.batches import NEIGHBOR, SAMPLERS
 from graphgym_lcat.gym.loader import known_datasets
 from graphgym_lcat.gym.stacked_network import STACKED_LAYERS
 from lcat_core.errors import SettingsError, unknown_name
@@ -101,11 +101,13 @@ def _check_network(complete: Mapping[str, Any]) -> Finding:
 
 def _check_sampler(complete: Mapping[str, Any]) -> Finding:
     sizes, layers = complete["train.neighbor_sizes"], complete["gnn.layers_mp"]
-    if complete["train.sampler"] == "neighbor" and len(sizes) != layers:
+    if complete["train.sampler"] == NEIGHBOR and len(sizes) != layers:
         return (
             "train.neighbor_sizes",
             f"`train.neighbor_sizes` needs one number for each of {layers} layers, got {sizes}",
         )
+    if complete["train.sampler"] != NEIGHBOR and complete["lcat.convolve_hops"]:
+        return "lcat.convolve_hops", "`lcat.convolve_hops` needs `train.sampler: neighbor`"
     return None
 
 

@@ -21,6 +21,7 @@ from torch_geometric.nn import HeteroConv
 from graphgym_lcat.gym.layers import attention_options, lambda_options, refuse_lambdas
 from graphgym_lcat.gym.registration import register_once
 from graphgym_lcat.nn import CATConv, LCATConv
+from graphgym_lcat.nn.trimming import largest_reach, trim_to_layer
 from lcat_core.models import FAMILIES, FIXED_LAYERS
 
 STACKED_LAYERS = (FAMILIES["conv"].layer_type, FAMILIES["conv"].fixed_layer_type)
@@ -58,8 +59,10 @@ class StackedNetwork(Module):
         if self.encoder is not None:
             x = self.act(self.encoder(x))
         x = self.input_dropout(x)
+        edge_index = batch.edge_index
         for number, conv in enumerate(self.convs):
-            x = conv(x, batch.edge_index)
+            x, edge_index = _trim(batch, number, self.convs, x, edge_index)
+            x = conv(x, edge_index)
             if number < len(self.norms):
                 x = self.dropout(self.act(self.norms[number](x)))
         return (x if self.decoder is None else self.decoder(x)), batch.y
@@ -96,8 +99,10 @@ class RelationalNetwork(Module):
     def forward(self, batch: HeteroData) -> tuple[Tensor, Tensor]:
         x = {kind: self._input(batch, kind) for kind in batch.node_types}
         layers: Iterator[tuple[Any, Any, Any]] = zip(self.convs, self.skips, self.norms, strict=True)
-        for conv, skips, norms in layers:
-            out = conv(x, batch.edge_index_dict)
+        edge_index = batch.edge_index_dict
+        for number, (conv, skips, norms) in enumerate(layers):
+            x, edge_index = _trim(batch, number, self.convs, x, edge_index)
+            out = conv(x, edge_index)
             out = {kind: out[kind] + skips[kind](x[kind]) if kind in skips else out[kind] for kind in out}
             x = {kind: self.dropout(self.act(norms[kind](h))) for kind, h in out.items()}
         return self.decoder(x[self.target]), batch[self.target].y
@@ -108,6 +113,20 @@ class RelationalNetwork(Module):
         sampled = batch[kind].get("n_id")
         embedding = self.embeddings[kind]
         return embedding.get_parameter("weight") if sampled is None else embedding(sampled)
+
+
+def _trim(batch: Data | HeteroData, number: int, convs: ModuleList, x: Any, edge_index: Any) -> tuple[Any, Any]:
+    """Keep what layer ``number`` and the later ones need of a sampled batch; a full batch stays as it is."""
+    if isinstance(batch, HeteroData):
+        nodes, edges = (batch.collect(f"num_sampled_{name}", allow_empty=True) for name in ("nodes", "edges"))
+    else:
+        nodes, edges = batch.get("num_sampled_nodes"), batch.get("num_sampled_edges")
+    if not nodes:
+        return x, edge_index
+    reach = largest_reach(convs) or 2
+    if isinstance(batch, HeteroData):  # after the first layer, only some types are left
+        nodes = {kind: nodes[kind] for kind in x}
+    return trim_to_layer(number, len(convs), nodes, edges, x, edge_index, reach=reach)[:2]
 
 
 def _types_that_reach(target: str, depth: int) -> list[list[str]]:

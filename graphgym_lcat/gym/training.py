@@ -1,12 +1,12 @@
 """``lcat.loop: train``: full batch, every epoch scored on all splits, resumable to the bit.
 
 An epoch scores the weights that it starts with, then takes one step. Without dropout and batch normalisation the scores come from
-the forward pass of the step. The epoch with the best validation metric counts; among several, the first. With ``train.sampler:
-neighbor`` an epoch takes one step per sampled batch, and the scores are still those of the full graph.
+the forward pass of the step. The epoch with the best validation metric counts; among several, the first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import time
@@ -22,12 +22,12 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loss import compute_loss
 
-from graphgym_lcat.gym.batches import sampled_batches
-from graphgym_lcat.gym.build import Parts, build_from_cfg, select_device
+from graphgym_lcat.gym.build import Parts, select_device
 from graphgym_lcat.gym.layers import layers_with_lambdas
 from graphgym_lcat.gym.loader import dataset_title, labelled_nodes
-from graphgym_lcat.gym.loops import Best, Epoch, Lambdas, register_loop
+from graphgym_lcat.gym.loops import Best, Epoch, Lambdas, Step
 from graphgym_lcat.gym.metrics import count_correct, metric_for_selection, ogb_evaluation, score_split
+from graphgym_lcat.nn import layer_wise
 from lcat_core.errors import TrainingFailed
 from lcat_core.files import write_atomically
 from lcat_core.run_folder import PREDICTIONS, SPLITS, WEIGHTS
@@ -55,10 +55,9 @@ class Training:
         nodes = {split: target[f"{split}_mask"].nonzero().view(-1) for split in SPLITS}
         self.labels = {split: target.y[members].to(self.device) for split, members in nodes.items()}
         self.target = target._key if isinstance(parts.data, HeteroData) else None
-        self.batches = sampled_batches(parts.data, nodes["train"], self.target)
         self.nodes = {split: members.to(self.device) for split, members in nodes.items()}
         self.data = parts.data.to(self.device)
-        self.one_forward = self.batches is None and not _is_stochastic(self.model)
+        self.one_forward = not _is_stochastic(self.model)
         self.epoch = 0
         self.max_epoch: int = cfg.optim.max_epoch
         self.seconds = 0.0
@@ -93,7 +92,7 @@ class Training:
         if state["cuda_rng"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(state["cuda_rng"])
 
-    def epochs(self) -> Iterator[Epoch]:
+    def epochs(self) -> Iterator[Epoch | Step]:
         """Train until the last epoch, or until early stopping."""
         while self.epoch < self.max_epoch and not self._is_stale():
             start = time.perf_counter()
@@ -126,30 +125,20 @@ class Training:
         start = time.perf_counter()
         rate = self.scheduler.get_last_lr()[0]
         evaluated = None if self.one_forward else self._evaluation_outputs()
-        self.model.train()
-        if self.batches is not None and evaluated is not None:
-            epoch = self._score_epoch(evaluated, rate, start)
-            for batch in self.batches:
-                self._step(self._batch_loss(batch.to(self.device)))
-        else:
-            outputs = self._forward(self.data)
-            loss, _ = compute_loss(outputs.index_select(0, self.nodes["train"]), self.labels["train"])
-            epoch = self._score_epoch(outputs.detach() if evaluated is None else evaluated, rate, start)
-            self._step(loss)
+        if not self.model.training:  # visits every module
+            self.model.train()
+        outputs = self._forward(self.data)
+        loss, _ = compute_loss(outputs.index_select(0, self.nodes["train"]), self.labels["train"])
+        epoch = self._score_epoch(outputs.detach() if evaluated is None else evaluated, rate, start)
+        self._step(loss)
         self.scheduler.step()
         return epoch
 
     def _evaluation_outputs(self) -> Tensor:
         self.model.eval()
-        with torch.no_grad():
+        blocks = cfg.lcat.eval_batch_size
+        with torch.no_grad(), layer_wise(self.model, blocks) if blocks else contextlib.nullcontext():
             return self._forward(self.data)
-
-    def _batch_loss(self, batch: Data | HeteroData) -> Tensor:
-        """Compute the loss of the nodes that a batch was sampled for, which come first in it."""
-        store = batch[self.target] if self.target else batch
-        size, labels = store.batch_size, store.y
-        loss: Tensor = compute_loss(self._forward(batch)[:size], labels[:size])[0]
-        return loss
 
     def _step(self, loss: Tensor) -> None:
         self._finite(loss, "train")
@@ -175,7 +164,7 @@ class Training:
 
     def _score_epoch(self, outputs: Tensor, rate: float, start: float) -> Epoch:
         metrics = {split: self._score(outputs, split) for split in SPLITS}
-        lambdas: list[Lambdas] = [layer.lambdas() for layer in self.attention]
+        lambdas: list[Lambdas] = [tuple(layer.lambdas()) for layer in self.attention]  # plain, for checkpoints
         self._keep_best(metrics, lambdas, outputs)
         elapsed = time.perf_counter() - start
         eta = (self.max_epoch - self.epoch - 1) * (self.seconds + elapsed) / (self.epoch + 1)
@@ -194,12 +183,6 @@ class Training:
 
     def _is_stale(self) -> bool:
         return bool(cfg.lcat.patience) and self.epoch - self.best.epoch > cfg.lcat.patience
-
-
-@register_loop("train")
-def build_training() -> Training:
-    """Build the training run that ``cfg`` describes."""
-    return Training(build_from_cfg())
 
 
 def _describe(data: Data | HeteroData) -> dict[str, Any]:

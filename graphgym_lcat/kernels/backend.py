@@ -185,8 +185,9 @@ class Capabilities:
         scores: Kinds of scores, for the operators that take one.
         edge_term, dropout: Whether scores may have an edge term, and coefficients dropout.
         plain_operators: Operators that support neither of them.
+        wide_operators: Operators that support neither bfloat16 nor float16.
         devices: Types of devices.
-        dtypes: Types of numbers; all tensors of a call must then have the same, unless ``mixed_dtypes``.
+        dtypes: Types of numbers; all tensors of a call must then have the same, or some of ``mixed_dtypes``.
         max_heads, max_nodes: Largest numbers of heads and nodes.
         derivatives: Highest order of derivatives.
         transforms: Whether ``torch.func``, forward-mode derivatives and the export to ONNX work.
@@ -197,9 +198,10 @@ class Capabilities:
     edge_term: bool
     dropout: bool
     plain_operators: frozenset[str] = frozenset()
+    wide_operators: frozenset[str] = frozenset()
     devices: frozenset[str] | None = None
     dtypes: tuple[torch.dtype, ...] | None = None
-    mixed_dtypes: bool = False
+    mixed_dtypes: frozenset[torch.dtype] = frozenset()
     max_heads: int | None = None
     max_nodes: int | None = None
     derivatives: int | None = None
@@ -229,12 +231,14 @@ class Capabilities:
         if self.devices is not None and request.device not in self.devices:
             return f"it computes on {_listed(sorted(self.devices))}, the data is on {request.device!r}"
         if self.dtypes is not None:
-            first = request.dtypes[0]
+            first, allowed = request.dtypes[0], self.dtypes
+            if request.operator in self.wide_operators:
+                allowed = tuple(dtype for dtype in allowed if dtype.itemsize > 2)
             for dtype in request.dtypes:
-                if dtype not in self.dtypes:
-                    names = " or ".join(str(known).removeprefix("torch.") for known in self.dtypes)
+                if dtype not in allowed:
+                    names = " or ".join(str(known).removeprefix("torch.") for known in allowed)
                     return f"it computes with {names}, the data is {dtype}"
-                if dtype != first and not self.mixed_dtypes:
+                if dtype != first and not {dtype, first} <= self.mixed_dtypes:
                     return f"it computes with numbers of one type, the data is {first} and {dtype}"
         if self.max_heads is not None and request.heads > self.max_heads:
             return f"it computes up to {self.max_heads} heads, the layer has {request.heads}"
@@ -268,7 +272,10 @@ class Backend(Protocol):
         ...
 
     def neighbor_mean(self, graph: Graph, value: Tensor) -> Tensor:
-        """Mean of ``value`` ``[num_src, F]`` over the in-edges and the self-loop of each node; 0 where there are none."""
+        """Mean of ``value`` ``[num_src, F]`` over the in-edges and the self-loop of each node; 0 where there are none.
+
+        The result has the dtype of ``value``. bfloat16 and float16 are summed in float32, here and in the other operators.
+        """
         ...
 
     def convolve(self, graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | float) -> Tensor:
@@ -279,15 +286,20 @@ class Backend(Protocol):
             target: ``[num_dst, F]``, the destinations' own features.
             source: ``[num_src, F]``, what their neighbours contribute.
             lambda2: A number, a tensor ``[1]``, or a tensor ``[F]``.
+
+        The result has the dtype of target and source, whatever that of λ2.
         """
         ...
 
     def attend(self, graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | None = None) -> Tensor:
-        """``Σ_j γ_ij value_j`` for ``value`` ``[num_src, H, C]``, where γ is the softmax of the scores over the in-edges of i."""
+        """``Σ_j γ_ij value_j`` for ``value`` ``[num_src, H, C]``, where γ is the softmax of the scores over the in-edges of i.
+
+        The result has the dtype of ``value``, whatever that of the score.
+        """
         ...
 
     def coefficients(self, graph: Graph, score: PairScore, dropout: Dropout | None = None) -> Coefficients:
-        """γ itself."""
+        """γ itself, in the dtype of the scores' keys."""
         ...
 
     def statistics(

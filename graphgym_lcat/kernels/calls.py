@@ -1,8 +1,9 @@
 """The C functions as functions of tensors: allocates the results and passes addresses.
 
-All tensors are on the CPU, have the same dtype (float32 or float64), and are contiguous. For query and key of GAT it is enough
-that each row is. Tensors over edges have one row per edge of the input, then one per added self-loop; edges that the layout does
-not hold have zeros.
+All tensors are on the CPU and contiguous; for query and key of GAT it is enough that each row is. Rows of features of nodes or
+edges have one dtype. λ, GAT's query, key and term, GATv2's att and the projection of edge features have the dtype of its sums
+(:func:`.library.real_dtype`), and so has the state of the softmax. Tensors over edges have one row per edge of the input, then one
+per added self-loop; edges that the layout does not hold have zeros.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def mean_forward(layout: CompactLayout, value: Tensor) -> Tensor:
 def mean_backward(layout: CompactLayout, grad: Tensor) -> Tensor:
     width = grad.size(1)
     grad_value = grad.new_empty(layout.num_src, width)
-    scale = grad.new_empty(layout.num_dst)
+    scale = grad.new_empty(layout.num_dst, dtype=library.real_dtype(grad.dtype))
     _call(
         "mean_backward",
         grad,

@@ -25,7 +25,7 @@ def forward(
     shift = query.new_empty(layout.num_dst, heads)
     scale = torch.empty_like(shift)
     positive_out = torch.empty_like(out) if train else value.new_empty(0)
-    positive_sum = torch.empty_like(shift) if train else value.new_empty(0)
+    positive_sum = torch.empty_like(shift) if train else shift.new_empty(0)
     _call(
         "gat_forward",
         value,
@@ -63,9 +63,9 @@ def backward(
     """Gradients of query, key, value and term."""
     layout = call.layout
     _, heads, channels = value.shape
-    grad_query, grad_key = value.new_empty(layout.num_dst, heads), value.new_empty(layout.num_src, heads)
+    grad_query, grad_key = query.new_empty(layout.num_dst, heads), key.new_empty(layout.num_src, heads)
     grad_value = torch.empty_like(value)
-    grad_term = None if term is None else call.new_edges(value, heads)
+    grad_term = None if term is None else call.new_edges(query, heads)
     _call(
         "gat_backward",
         value,

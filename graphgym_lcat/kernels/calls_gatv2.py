@@ -40,7 +40,7 @@ def forward(
     layout = call.layout
     _, heads, channels = value.shape
     out = value.new_empty(layout.num_dst, heads, channels)
-    shift = value.new_empty(layout.num_dst, heads)
+    shift = att.new_empty(layout.num_dst, heads)
     scale = torch.empty_like(shift)
     _call(
         "gatv2_forward",
@@ -134,8 +134,8 @@ def coefficients(
     """Coefficients ``[edges, H]``, and per node and head the shift and scale of the softmax."""
     layout = call.layout
     _, heads, depth = key.shape
-    gamma = call.new_edges(key, heads)
-    shift, scale = key.new_empty(layout.num_dst, heads), key.new_empty(layout.num_dst, heads)
+    gamma = call.new_edges(att, heads)
+    shift, scale = att.new_empty(layout.num_dst, heads), att.new_empty(layout.num_dst, heads)
     _call(
         "gatv2_coefficients_forward",
         key,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,25 +28,30 @@ from graphgym_lcat.kernels.backend import (
 )
 from graphgym_lcat.kernels.compact import MAX_NODES
 from graphgym_lcat.kernels.derivatives import first_derivative
-from graphgym_lcat.kernels.fused_attention import needs_grad, padding, rows
+from graphgym_lcat.kernels.fused_attention import needs_grad
+from graphgym_lcat.kernels.fused_inputs import padding, rows
 from graphgym_lcat.kernels.graph import Graph
+
+_LIBRARY = library.load()
 
 name = "fused"
 can = Capabilities(
     operators=frozenset({"neighbor_mean", "convolve", "attend", "attend_convolved", "coefficients", "statistics"}),
     plain_operators=frozenset({"statistics"}),
+    wide_operators=frozenset({"attend_convolved"}),
     scores=frozenset({"gat", "gatv2"}),
     edge_term=True,
     dropout=True,
     devices=frozenset({"cpu"}),
-    dtypes=tuple(library.NUMBERS),
+    dtypes=tuple(library.NUMBERS) if isinstance(_LIBRARY, str) else _LIBRARY.dtypes,
+    mixed_dtypes=frozenset({torch.float32, *library.HALVES}),
     max_heads=64,
     max_nodes=MAX_NODES,
     derivatives=1,
 )
 
 # Why there are no compiled kernels at all, or None.
-UNAVAILABLE = loaded if isinstance(loaded := library.load(), str) else None
+UNAVAILABLE = _LIBRARY if isinstance(_LIBRARY, str) else None
 if (_warning := library.why_unused()) is not None:
     warnings.warn(_warning, RuntimeWarning, stacklevel=2)
 
@@ -72,8 +78,9 @@ def neighbor_mean(graph: Graph, value: Tensor) -> Tensor:
 
 def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | float) -> Tensor:
     """See :meth:`.Backend.convolve`."""
-    if not isinstance(lambda2, Tensor):
-        lambda2 = source.new_full((1,), lambda2)
+    dtype = torch.promote_types(target.dtype, source.dtype)
+    target, source = target.to(dtype), source.to(dtype)
+    lambda2 = torch.as_tensor(lambda2, dtype=library.real_dtype(dtype)).view(-1)
     if torch.compiler.is_compiling():
         return ops.convolve(*ops.handle(graph), target, source, lambda2, needs_grad(lambda2))[0]
     if not needs_grad(target, source, lambda2):
@@ -103,7 +110,12 @@ def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None)
 
 
 def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]) -> Tensor:
-    """See :meth:`.Backend.statistics`."""
+    """See :meth:`.Backend.statistics`. Rows of bfloat16 and float16 are converted to float32."""
+    dtype = sender.dtype
+    if dtype in library.HALVES:
+        receiver, sender = receiver.float(), sender.float()
+        parts: list[Any] = [part.float() if isinstance(part, Tensor) else part for part in score]
+        return statistics(graph, type(score)(*parts), receiver, sender, names).to(dtype)
     if isinstance(score, EqualScore):
         return message_statistics(graph, receiver, sender, names)
     return message_statistics(graph, receiver, sender, names, attention_weights(graph, score))

@@ -16,7 +16,8 @@ from graphgym_lcat.kernels.backend import ConvolvedScore, Dropout, Lambda
 from graphgym_lcat.kernels.calls import Call
 from graphgym_lcat.kernels.compact import CompactLayout
 from graphgym_lcat.kernels.derivatives import first_derivative
-from graphgym_lcat.kernels.fused_attention import needs_grad, padding, sum_call
+from graphgym_lcat.kernels.fused_attention import needs_grad, sum_call
+from graphgym_lcat.kernels.fused_inputs import padding
 from graphgym_lcat.kernels.graph import Graph
 from graphgym_lcat.kernels.threads import limited_threads
 

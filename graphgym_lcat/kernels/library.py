@@ -20,7 +20,9 @@ INTERFACE = 9
 LANES = 8  # numbers in a vector of the kernels
 INSTRUCTION_SETS = ("generic", "avx2")
 ENVIRONMENT_VARIABLE = "LCAT_INSTRUCTION_SET"
-NUMBERS = {torch.float32: "float", torch.float64: "double"}
+# How the rows of nodes are stored. All types but double are summed in float32, and so is what belongs to heads of nodes or edges.
+NUMBERS = {torch.float32: "float", torch.float64: "double", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+HALVES = (torch.bfloat16, torch.float16)
 
 # Arguments of the functions in csrc/: n a 64-bit integer, p a pointer, d a double, t the number of threads.
 _BY_ROW, _BOTH = "nppn", "nppnppn"
@@ -74,6 +76,11 @@ class Library:
     sampling: dict[str, Callable[..., int]]
     kernels: dict[tuple[str, torch.dtype], Callable[..., int]]
 
+    @property
+    def dtypes(self) -> tuple[torch.dtype, ...]:
+        """The types of numbers that it has kernels for."""
+        return tuple(dtype for dtype in NUMBERS if ("gat_forward", dtype) in self.kernels)
+
     def call(self, name: str, dtype: torch.dtype, *arguments: int | float) -> None:
         if self.kernels[name, dtype](*arguments):
             raise MemoryError(f"no memory for the workspace of {name}")
@@ -105,6 +112,11 @@ def loaded() -> Library:
     return found
 
 
+def real_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The type of sums of numbers of ``dtype``."""
+    return torch.float32 if dtype in HALVES else dtype
+
+
 def why_unused() -> str | None:
     """A warning if the library exists but cannot be used.
 
@@ -127,11 +139,10 @@ def _bind(handle: ctypes.CDLL) -> Library | str:
     kernels = {}
     for name, arguments in SIGNATURES.items():
         for dtype, number in NUMBERS.items():
-            function = next(
-                getattr(handle, f"{name}_{number}_{s}")
-                for s in reversed(chosen)
-                if hasattr(handle, f"{name}_{number}_{s}")
-            )
+            variants = [f"{name}_{number}_{s}" for s in reversed(chosen) if hasattr(handle, f"{name}_{number}_{s}")]
+            if not variants:  # not every kernel is compiled for every type
+                continue
+            function = getattr(handle, variants[0])
             function.argtypes = [_TYPES[a] for a in arguments]
             function.restype = ctypes.c_int
             kernels[name, dtype] = function

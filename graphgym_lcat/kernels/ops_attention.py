@@ -14,6 +14,7 @@ from graphgym_lcat.kernels import calls_gat, calls_gatv2
 from graphgym_lcat.kernels.calls import Call
 from graphgym_lcat.kernels.calls_gatv2 import EdgeFeatures
 from graphgym_lcat.kernels.graph import Graph
+from graphgym_lcat.kernels.library import real_dtype
 from graphgym_lcat.kernels.ops import Handle, differentiate, like, operator
 
 _GAT = "Tensor query, Tensor key, Tensor value, Tensor term"
@@ -46,15 +47,16 @@ def _present(grads: tuple[Tensor | None, ...], like: Tensor) -> tuple[Tensor, ..
 def _fake_sums(handle: Handle, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The sums, and shift and scale of the softmax."""
     num_dst, (heads, channels) = handle[2], value.shape[1:]
-    shift = value.new_empty(num_dst, heads)
+    shift = value.new_empty(num_dst, heads, dtype=real_dtype(value.dtype))
     return value.new_empty(num_dst, heads, channels), shift, torch.empty_like(shift)
 
 
 def _fake_coefficients(handle: Handle, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     edge_index, num_src, num_dst, add_self_loops, _ = handle
     loops = torch.sym_min(num_src, num_dst) if add_self_loops else 0
-    shape = (num_dst, key.size(1))
-    return key.new_empty(edge_index.size(1) + loops, key.size(1)), key.new_empty(shape), key.new_empty(shape)
+    gamma = key.new_empty(edge_index.size(1) + loops, key.size(1), dtype=real_dtype(key.dtype))
+    shift = gamma.new_empty(num_dst, key.size(1))
+    return gamma, shift, torch.empty_like(shift)
 
 
 def _attend_gat(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
@@ -67,7 +69,7 @@ def _attend_gat(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:
 def _fake_attend_gat(handle: Handle, query: Tensor, key: Tensor, value: Tensor, term: Tensor, *rest: Any):
     out, shift, scale = _fake_sums(handle, value)
     kept = rest[-1] and term.dim() == 1
-    return out, shift, scale, *(like(out, shift) if kept else like(value.new_empty(0), value.new_empty(0)))
+    return out, shift, scale, *(like(out, shift) if kept else (out.new_empty(0), shift.new_empty(0)))
 
 
 def _attend_gat_backward(graph: Graph, *inputs: Any) -> tuple[Tensor, ...]:

@@ -90,7 +90,8 @@ def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | flo
     if edges.explicit_loops is not None:
         total = total - source * edges.explicit_loops.to(source.dtype).unsqueeze(-1)
     neighbors = edges.neighbors.to(source.dtype).unsqueeze(-1)
-    return (target + lambda2 * total) / (1 + lambda2 * neighbors)
+    convolved = (target + lambda2 * total) / (1 + lambda2 * neighbors)
+    return convolved.to(torch.promote_types(target.dtype, source.dtype))
 
 
 def attend(graph: Graph, score: PairScore, value: Tensor, dropout: Dropout | None = None) -> Tensor:
@@ -255,13 +256,14 @@ def softmax(graph: Graph, scores: Tensor, self_scores: Tensor) -> Gamma:
 
 def weighted_sum(graph: Graph, gamma: Gamma, value: Tensor) -> Tensor:
     """``Σ_j gamma_ij value_j`` for ``value`` ``[num_src, H, C]``."""
-    dtype = torch.promote_types(gamma[0].dtype, value.dtype)  # autocast lowers that of value only
+    wanted = value.dtype
+    dtype = torch.promote_types(gamma[0].dtype, wanted)  # autocast lowers that of value only
     value = value.to(dtype)
     total = _WeightedSum.apply(graph, gamma[0].to(dtype), value)
-    if not graph.self_loops:
-        return total
-    own = gamma[1].to(dtype).unsqueeze(-1) * value[: graph.self_loops]
-    return total + F.pad(own, (0, 0, 0, 0, 0, graph.num_dst - graph.self_loops))
+    if graph.self_loops:
+        own = gamma[1].to(dtype).unsqueeze(-1) * value[: graph.self_loops]
+        total = total + F.pad(own, (0, 0, 0, 0, 0, graph.num_dst - graph.self_loops))
+    return total.to(wanted)
 
 
 def neighbor_sum(graph: Graph, source: Tensor) -> Tensor:

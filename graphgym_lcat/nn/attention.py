@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,6 +40,8 @@ class ConvolvedAttention(Module):
     att: Parameter | None
     att_edge: Parameter | None
     lin_edge: Projection | None
+    # Layer-wise inference sees, or replaces, the scores here.
+    _score_hook: Callable[[PairScore], PairScore] | None = None
 
     def _init_attention(
         self,
@@ -116,7 +119,7 @@ class ConvolvedAttention(Module):
         None if no backend computes it in one call.
         """
         rule = find_score(self.score)
-        if rule.at_once is None or self.interpolation.fixed1 == 0:
+        if rule.at_once is None or self.interpolation.fixed1 == 0 or self._score_hook is not None:
             return None
         vectors = tuple([getattr(self, name) for name in rule.vectors])
         parameters = bias, *vectors, self.interpolation.x, self.interpolation.y
@@ -162,7 +165,8 @@ class ConvolvedAttention(Module):
         vectors = {name: getattr(self, name)[0] for name in self._vector_names}
         edge_weight = None if self.lin_edge is None else self.lin_edge.weight
         parameters = ScoreParameters(vectors, lambda1, lambda2, self.negative_slope, edge_weight, self.backend)
-        return find_score(self.score).prepare(inputs, parameters)
+        score = find_score(self.score).prepare(inputs, parameters)
+        return score if self._score_hook is None else self._score_hook(score)
 
 
 def _draw_dropout(probability: float, like: Tensor) -> Dropout | None:

@@ -59,7 +59,8 @@ class LCATConv(AttentionLayer):
     neighbours of those. On a sampled subgraph (``NeighborLoader`` with one ``x``), :math:`\hat{h}` of border nodes, whose own
     neighbours were not sampled, are their own features, and :math:`\hat{h}` of inner nodes average the sampled neighbours only. The
     outputs of :math:`L` layers equal those of the full graph if all neighbours of :math:`2L` hops are sampled; with
-    :math:`\lambda_2 = 0`, as in GAT, :math:`L` hops are enough.
+    :math:`\lambda_2 = 0`, as in GAT, :math:`L` hops are enough. :func:`trim_to_layer` removes from a batch what no later layer
+    needs, and :func:`layer_wise` computes all nodes in blocks; neither changes a result.
 
     Args:
         in_channels (int or tuple): Size of each input sample, −1 to derive it from the first input, or a pair for sources and

@@ -22,7 +22,8 @@ class _OneSlope(torch.autograd.Function):
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor | None]:
         (x,) = ctx.saved_tensors
         grad_x = torch.ops.aten.leaky_relu_backward(grad, x, ctx.slope, False)
-        grad_weight = (x.clamp(max=0) * grad).sum().view(1) if ctx.needs_input_grad[1] else None
+        # A product of vectors reads each number once, which the sum of a product does not.
+        grad_weight = torch.dot(x.clamp(max=0).flatten(), grad.flatten()).view(1) if ctx.needs_input_grad[1] else None
         return grad_x, grad_weight
 
 

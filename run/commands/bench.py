@@ -22,10 +22,13 @@ EXAMPLES = """\
   lcat bench scale --max-edges 10000000            one training step as the graph grows
   lcat bench epochs --datasets Cora                training against stock GraphGym's
   lcat bench arxiv --heads 8                       an epoch of every model at the size of ogbn-arxiv
+  lcat bench targets --threads 1 2 -o benchmarks/results   all ratios with a target, met or not
+  lcat bench sampling --threads 1 2                neighbour sampling on a graph like ogbn-products
   lcat bench scale --help                          the options of one subject"""
 
 _GRAPHS = ("cora", "amazon", "arxiv")
 _SHAPES = ((4, 8), (8, 16), (1, 128))
+_TARGET_GROUPS = ("layers", "new-graphs", "busy", "epochs")
 
 Result = dict[str, Any]
 
@@ -163,6 +166,49 @@ def _measure_arxiv(args: argparse.Namespace) -> Result:
     return result
 
 
+def _add_target_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--groups", nargs="+", choices=_TARGET_GROUPS, default=_TARGET_GROUPS, help="what to measure (default: all)"
+    )
+    parser.add_argument("--repeats", type=positive, default=7, metavar="N", help="how often each contender runs (7)")
+    parser.add_argument(
+        "--baseline", metavar="PYTHON", help="Python of another installation of graphgym-lcat, to compare epochs with"
+    )
+    _add_thread_numbers(parser)
+
+
+def _measure_targets(args: argparse.Namespace) -> Result:
+    from lcat_benchmarks.result import read_result
+    from lcat_benchmarks.targets import measure_targets, text_table
+
+    threads = _thread_numbers(args)
+    earlier = None if args.output is None else read_result("targets", args.output)
+    with _progress(None) as progress:
+        result = measure_targets(args.groups, threads, args.repeats, args.baseline, earlier, progress, _keeper(args))
+    print(text_table(result))
+    return result
+
+
+def _add_sampling_options(parser: argparse.ArgumentParser) -> None:
+    _add_thread_numbers(parser)
+    parser.add_argument("--batches", type=positive, default=20, metavar="N", help="batches to time (default: 20)")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, metavar="S", help="1/S of the nodes and edges of ogbn-products (default: 1)"
+    )
+
+
+def _measure_sampling(args: argparse.Namespace) -> Result:
+    from lcat_benchmarks.sampling import measure_sampling, text_table
+
+    if not args.scale >= 1:
+        raise UserError(f"--scale must be at least 1, got {args.scale:g}")
+    with _progress(None) as progress:
+        result = measure_sampling(args.batches, _thread_numbers(args), args.scale, progress)
+    _keeper(args)(result)
+    print(text_table(result))
+    return result
+
+
 #: The first one is the default.
 SUBJECTS = (
     Subject("layers", "one layer against PyG's, DGL's and a bare sparse product", _add_layer_options, _measure_layers),
@@ -172,6 +218,10 @@ SUBJECTS = (
     Subject("scale", "one training step as the graph grows", _add_scale_options, _measure_scale),
     Subject("epochs", "training epochs against stock GraphGym's", _add_epoch_options, _measure_epochs),
     Subject("arxiv", "an epoch of every model at the size of ogbn-arxiv", _add_arxiv_options, _measure_arxiv),
+    Subject("targets", "all ratios that have a target, met or not", _add_target_options, _measure_targets),
+    Subject(
+        "sampling", "neighbour sampling, and training on sampled batches", _add_sampling_options, _measure_sampling
+    ),
 )
 
 

@@ -99,7 +99,7 @@ def _train(settings: Mapping[str, Any], name: str, threads: int | None) -> None:
     every = settings.get("lcat.log_every", defaults["lcat.log_every"])
     try:
         with EpochProgress(run.run_dir.name, every) as progress, _warnings_on_stderr():
-            result = execute_run(run, progress.update, loop=loop)
+            result = execute_run(run, progress.update, on_step=progress.update, loop=loop)
     except (RunPaused, OSError):
         raise
     except Exception as error:

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from lcat_benchmarks import arxiv, arxiv_process, charts, contenders, epochs, graphs, layers, measure, scale
+from lcat_benchmarks import arxiv, arxiv_process, charts, contenders, epochs, graphs, layers, measure, sampling, scale
 from lcat_run.cli import main
 
 pytestmark = pytest.mark.slow
@@ -141,7 +141,9 @@ def test_bench_help_lists_the_subjects(capsys):
         main(["bench", "--help"])
     assert stop.value.code == 0
     shown = capsys.readouterr().out
-    assert all(f"\n    {subject}" in shown for subject in ("layers", "adjacency", "scale", "epochs", "arxiv"))
+    assert all(
+        f"\n    {subject}" in shown for subject in ("layers", "adjacency", "scale", "epochs", "arxiv", "sampling")
+    )
 
 
 def test_the_scale_run_stops_a_layer_at_the_limit_of_memory(monkeypatch):
@@ -209,3 +211,14 @@ def test_an_epoch_beyond_the_limit_of_memory_is_reported():
     assert [row["outcome"] for row in result["measurements"]] == ["out of memory"]
     assert "out of memory (limit 1 GiB)" in arxiv.text_table(result)
     assert charts.arxiv_chart(result).axes
+
+
+def test_sampling_is_measured_with_the_share_of_a_step_that_waits(tmp_path):
+    result = sampling.measure_sampling(2, [1], scale=2000)
+    rows = {row["name"]: row for row in result["measurements"]}
+    loader, step = rows[sampling.OURS], rows[sampling.STEP]
+    assert len(loader["seconds"]) == len(step["waited"]) == 2
+    assert all(0 < edges <= 1024 * (15 + 150 + 750) for edges in loader["sampled_edges"])
+    assert all(waited <= seconds for waited, seconds in zip(step["waited"], step["seconds"], strict=True))
+    assert "million edges/s" in sampling.text_table(result)
+    assert charts.save_chart(result, tmp_path) == []

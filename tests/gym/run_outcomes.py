@@ -35,3 +35,11 @@ def interrupt_at(epoch):
             raise Stop
 
     return stop
+
+
+def interrupt_at_step(epoch, step):
+    def stop(loop, taken):
+        if (loop.epoch, taken.done) == (epoch, step):
+            raise Stop
+
+    return stop

@@ -35,7 +35,7 @@ def finish(run):
 
 
 def kill_and_resume(tmp_path, settings, kills, seed):
-    settings |= {"optim.max_epoch": 300, "lcat.checkpoint_seconds": 0.05, "gnn.dropout": 0.2}
+    settings = {"lcat.checkpoint_seconds": 0.05, "gnn.dropout": 0.2, **settings}
     finish(make_run(tmp_path / "first", {**settings, "optim.max_epoch": 1}))  # the fork server imports torch once
     complete = make_run(tmp_path / "complete", settings)
     before = time.monotonic()
@@ -56,12 +56,25 @@ def kill_and_resume(tmp_path, settings, kills, seed):
     return killed
 
 
+SAMPLED = {"train.sampler": "neighbor", "train.batch_size": 8, "train.neighbor_sizes": [5, 4], "optim.max_epoch": 60}
+
+
+@pytest.mark.slow
+def test_three_kills_of_a_sampled_run_change_nothing(tmp_path, small):
+    assert kill_and_resume(tmp_path, {**small, **SAMPLED}, kills=3, seed=0) >= 1
+
+
+@pytest.mark.campaign
+def test_twenty_kills_of_a_sampled_run_change_nothing(tmp_path, small):
+    assert kill_and_resume(tmp_path, {**small, **SAMPLED, "optim.max_epoch": 200}, kills=20, seed=1) >= 15
+
+
 @pytest.mark.slow
 def test_three_kills_change_nothing(tmp_path, small):
-    assert kill_and_resume(tmp_path, small, kills=3, seed=0) >= 1
+    assert kill_and_resume(tmp_path, {**small, "optim.max_epoch": 300}, kills=3, seed=0) >= 1
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(4))
 def test_many_kills_change_nothing(tmp_path, small, seed):
-    assert kill_and_resume(tmp_path, small, kills=8, seed=seed) >= 5
+    assert kill_and_resume(tmp_path, {**small, "optim.max_epoch": 300}, kills=8, seed=seed) >= 5

@@ -6,18 +6,14 @@ import pytest
 import torch
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.model_builder import create_model
-from torch_geometric.loader import NodeLoader
-from torch_geometric.sampler import BaseSampler, SamplerOutput
-from torch_geometric.utils import k_hop_subgraph
 
 from graphgym_lcat.data.ogb import OGB_DATASETS
-from graphgym_lcat.gym import training
 from graphgym_lcat.gym.build import build_loop
 from graphgym_lcat.gym.metrics import mean_area_under_curve, ogb_evaluation
 from graphgym_lcat.gym.runner import Run, execute
 from graphgym_lcat.gym.settings import apply_settings, check_settings, default_settings, read_settings
 from graphgym_lcat.nn import LCATConv
-from lcat_core.errors import MissingPackage, SettingsError
+from lcat_core.errors import SettingsError
 from lcat_run.sweep.grid import read_grid
 
 
@@ -110,14 +106,6 @@ def test_every_dataset_of_the_grid_has_the_network_of_its_configuration():
         assert {key for key in made if made[key] != config[key]} <= unused
 
 
-def test_sampled_batches_need_a_sampler_and_say_which(ogb_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr("torch_geometric.typing.WITH_PYG_LIB", False)
-    monkeypatch.setattr("torch_geometric.typing.WITH_TORCH_SPARSE", False)
-    settings = settings_of("ogbn-products", ogb_dir, **{"train.sampler": "neighbor"})
-    with pytest.raises(MissingPackage, match="needs pyg-lib or torch-sparse, and neither is installed"):
-        execute(Run(tmp_path / "run", "lcat", settings, {}))
-
-
 def test_a_batch_needs_a_number_of_neighbours_for_every_layer(ogb_dir):
     settings = settings_of("ogbn-products", ogb_dir, **{"train.sampler": "neighbor", "train.neighbor_sizes": [5]})
     with pytest.raises(SettingsError, match="one number for each of 3 layers"):
@@ -127,51 +115,3 @@ def test_a_batch_needs_a_number_of_neighbours_for_every_layer(ogb_dir):
 def test_mag_needs_the_relational_network(ogb_dir):
     with pytest.raises(SettingsError, match="must be 'lcat_relational' for ogbn-mag"):
         check_settings(settings_of("ogbn-mag", ogb_dir, **{"model.type": "lcat"}))
-
-
-class WholeNeighbourhood(BaseSampler):
-    """All nodes within ``hops``: what a sampler gives that leaves nothing out, without pyg-lib and torch-sparse."""
-
-    def __init__(self, data, hops):
-        self.data, self.hops = data, hops
-
-    def sample_from_nodes(self, index, **kwargs):
-        seeds = index.node
-        nodes = k_hop_subgraph(seeds, self.hops, self.data.edge_index, num_nodes=self.data.num_nodes)[0]
-        nodes = torch.cat([seeds, nodes[~torch.isin(nodes, seeds)]])  # the seeds come first
-        place = torch.full((self.data.num_nodes,), -1)
-        place[nodes] = torch.arange(len(nodes))
-        edges = (place[self.data.edge_index] >= 0).all(dim=0).nonzero().view(-1)
-        row, col = place[self.data.edge_index[:, edges]]
-        return SamplerOutput(nodes, row, col, edges, metadata=(index.input_id, index.time))
-
-    def sample_from_edges(self, index, **kwargs):
-        raise NotImplementedError
-
-
-def whole_batches(batch_size):
-    def batches(data, nodes, target):
-        sampler = WholeNeighbourhood(data, hops=8)
-        return NodeLoader(data, sampler, input_nodes=nodes, batch_size=batch_size)
-
-    return batches
-
-
-SAMPLED = {"train.sampler": "neighbor", "gnn.layers_mp": 2, "train.neighbor_sizes": [9, 9]}
-
-
-def test_one_batch_with_all_neighbours_trains_as_the_full_batch_does(small, tmp_path, monkeypatch):
-    full = execute(Run(tmp_path / "full", "lcat", small, {}, threads=1))
-    monkeypatch.setattr(training, "sampled_batches", whole_batches(10_000))
-    sampled = execute(Run(tmp_path / "sampled", "lcat", {**small, **SAMPLED}, {}, threads=1))
-    assert sampled["val"]["loss"] == pytest.approx(full["val"]["loss"], rel=1e-4)
-    assert sampled["lambdas"][0] == pytest.approx(full["lambdas"][0], rel=1e-4)
-
-
-def test_small_batches_make_more_steps_in_an_epoch(small, tmp_path, monkeypatch):
-    losses = {}
-    for size in (10_000, 9):
-        monkeypatch.setattr(training, "sampled_batches", whole_batches(size))
-        run = Run(tmp_path / str(size), "lcat", {**small, **SAMPLED, "metric_best": "loss"}, {}, threads=1)
-        losses[size] = execute(run)["train"]["loss"]
-    assert losses[9] < losses[10_000]

@@ -7,11 +7,12 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from graphgym_lcat.kernels import Graph
+from graphgym_lcat.kernels import Graph, fused
 from graphgym_lcat.kernels.backend import GATScore, GATv2Score
 
 HEADS = (1, 2, 3, 4, 5, 8, 9, 16)
 CHANNELS = (1, 7, 8, 16, 20, 32, 40)
+REALS = tuple(dtype for dtype in (torch.float32, torch.float64) if dtype in fused.can.dtypes)
 PRIMITIVES = ("neighbor_mean", "convolve", "attend_gat", "attend_gatv2")
 
 

@@ -8,11 +8,13 @@ import itertools
 import sys
 
 import torch
-from fused_cases import HEADS, PRIMITIVES, Case, compute, run
+from fused_cases import HEADS, PRIMITIVES, REALS, Case, compute, run
 
 from graphgym_lcat.kernels import Graph, calls, fused, library, threads
 from graphgym_lcat.kernels.backend import STATISTICS, Dropout, EdgeTerm, EqualScore, GATScore, GATv2Score
 from graphgym_lcat.kernels.pairs import attend_pairs
+
+BOTH_WAYS = torch.tensor([[0, 1, 1, 2, 2, 2], [1, 0, 2, 1, 2, 2]])
 
 
 def graphs():
@@ -64,6 +66,17 @@ def run_statistics(graph: Graph, heads: int, channels: int, dtype: torch.dtype, 
     return len(scores)
 
 
+def run_symmetric() -> int:
+    """GATv2 with one tensor as query and key, on graphs whose edges go both ways."""
+    count = 0
+    for nodes, heads, channels, dtype in itertools.product((3, 9), HEADS, (7, 8, 40), fused.can.dtypes):
+        graph = Graph.from_edge_index(BOTH_WAYS, nodes)
+        _, features, value, att = Case(graph, heads, channels, seed=0).inputs("attend_gatv2", dtype)
+        compute(fused, "attend_gatv2", graph, [features, features, value, att]).sum().backward()
+        count += 1
+    return count
+
+
 def main() -> None:
     assert fused.UNAVAILABLE is None, fused.UNAVAILABLE
     if "--mistake" in sys.argv:
@@ -73,14 +86,14 @@ def main() -> None:
     threads.MIN_WORK_PER_THREAD = 1
     torch.set_num_threads(2)
     count = 0
-    for graph, primitive, dtype in itertools.product(graphs(), PRIMITIVES, library.NUMBERS):
+    for graph, primitive, dtype in itertools.product(graphs(), PRIMITIVES, fused.can.dtypes):
         for heads, channels in itertools.product(HEADS, (7, 8, 40)):
             if graph.num_edges > 100 and (heads, channels) not in ((1, 8), (2, 7), (4, 8), (9, 40)):
                 continue
             run(fused, primitive, graph, Case(graph, heads, channels, seed=0).inputs(primitive, dtype))
             count += 1
     for graph, (heads, channels), dtype, whole in itertools.product(
-        graphs(), ((1, 8), (2, 7), (4, 8), (3, 40), (9, 16)), library.NUMBERS, (False, True)
+        graphs(), ((1, 8), (2, 7), (4, 8), (3, 40), (9, 16)), fused.can.dtypes, (False, True)
     ):
         if not graph.add_self_loops:
             count += run_statistics(graph, heads, channels, dtype, whole)
@@ -88,16 +101,11 @@ def main() -> None:
     for graph, heads in itertools.product(graphs(), HEADS):
         run(fused, "attend_gat", graph, Case(graph, heads, 8, seed=0).inputs("attend_gat", torch.float32))
         count += 1
-    both_ways = torch.tensor([[0, 1, 1, 2, 2, 2], [1, 0, 2, 1, 2, 2]])
-    for nodes, heads, channels in itertools.product((3, 9), HEADS, (7, 8, 40)):
-        graph = Graph.from_edge_index(both_ways, nodes)
-        _, features, value, att = Case(graph, heads, channels, seed=0).inputs("attend_gatv2", torch.float32)
-        compute(fused, "attend_gatv2", graph, [features, features, value, att]).sum().backward()
-        count += 1
-    for graph, dtype in itertools.product((*graphs(), Graph.from_edge_index(both_ways, 9)), library.NUMBERS):
+    count += run_symmetric()
+    for graph, dtype in itertools.product((*graphs(), Graph.from_edge_index(BOTH_WAYS, 9)), fused.can.dtypes):
         for heads, channels in ((1, 8), (2, 7), (4, 8), (9, 40)):
             count += run_with_extras(graph, heads, channels, dtype)
-    for nodes, columns, dtype in itertools.product((1, 7, 8, 70), (1, 4, 8), library.NUMBERS):
+    for nodes, columns, dtype in itertools.product((1, 7, 8, 70), (1, 4, 8), REALS):
         adjacency = torch.ones(nodes, nodes, dtype=torch.uint8)
         z = torch.linspace(-1, 1, nodes, dtype=dtype)
         attend_pairs(adjacency, z, 0.5, 2.0, z, z[:, None].expand(nodes, columns))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from graphgym_lcat.kernels import Graph, dispatch, fused, torch_path
+from graphgym_lcat.kernels import Graph, dispatch, fused, library, torch_path
 from graphgym_lcat.kernels.backend import (
     Capabilities,
     Dropout,
@@ -54,13 +54,22 @@ def scores():
     }
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_auto_takes_the_fused_kernels_for_float_and_double(dtype):
+@pytest.mark.parametrize("dtype", fused.can.dtypes, ids=str)
+def test_auto_takes_the_fused_kernels(dtype):
     assert dispatch.choose("auto", PLAIN._replace(dtypes=(dtype,))) is fused
 
 
+@pytest.mark.parametrize("half", [d for d in fused.can.dtypes if d in library.HALVES], ids=str)
+def test_halves_and_float32_may_be_mixed(half):
+    assert dispatch.choose("auto", PLAIN._replace(dtypes=(half, torch.float32))) is fused
+    assert dispatch.choose("auto", PLAIN._replace(dtypes=(half, torch.float64))) is torch_path
+
+
 UNSUPPORTED = {
-    "number": ({"dtypes": (torch.float16,)}, "it computes with float32 or float64, the data is torch.float16"),
+    "number": (
+        {"dtypes": (torch.complex64,)},
+        f"it computes with {' or '.join(str(d).removeprefix('torch.') for d in fused.can.dtypes)}, the data is torch.complex64",
+    ),
     "mixture": (
         {"dtypes": (torch.float32, torch.float64)},
         "it computes with numbers of one type, the data is torch.float32 and torch.float64",
@@ -207,7 +216,6 @@ def pna(**options):
 
 
 REFUSED_LAYERS = {
-    "half": (lambda: LCATConv(4, 3, backend="fused").half(), "the data is torch.float16"),
     "score": (lambda: LCATConv(4, 3, score=lambda u, v: (u * v).sum(-1), backend="fused"), "not 'function'"),
 }
 EXTENDED_LAYERS = {
@@ -222,7 +230,7 @@ EXTENDED_LAYERS = {
 @pytest.mark.parametrize("case", REFUSED_LAYERS)
 def test_a_layer_with_a_named_backend_refuses_what_that_cannot_compute(case, graph):
     build, reason = REFUSED_LAYERS[case]
-    x = torch.randn(NODES, 4).to(torch.float16 if case == "half" else torch.float32)
+    x = torch.randn(NODES, 4)
     with pytest.raises(RuntimeError, match=f"backend='fused' was asked for, .*{reason}.*; use 'auto' or 'torch'"):
         build()(x, graph.edge_index)
 

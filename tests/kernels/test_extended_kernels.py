@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pytest
 import torch
 from dense_attention import aggregate, dropped, edge_list, gat_scores, gatv2_scores, softmax
-from fused_cases import assert_all_same
+from fused_cases import REALS, assert_all_same
 
-from graphgym_lcat.kernels import Graph, calls, calls_gat, calls_gatv2, fused, library
+from graphgym_lcat.kernels import Graph, calls, calls_gat, calls_gatv2, fused
 from graphgym_lcat.kernels.edge_numbers import EdgeNumbers
 
 pytestmark = pytest.mark.skipif(fused.UNAVAILABLE is not None, reason=str(fused.UNAVAILABLE))
@@ -91,7 +91,7 @@ def joined(grads):
     return grads if weight is None else [*grads, torch.cat([edges, loops]), weight]
 
 
-@pytest.mark.parametrize("dtype", library.NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", REALS, ids=str)
 @pytest.mark.parametrize("heads", HEADS)
 @pytest.mark.parametrize("with_term", [False, True])
 @pytest.mark.parametrize("probability", [0.0, 0.4])
@@ -126,7 +126,7 @@ def test_gat_equals_dense_attention(name, probability, with_term, heads, dtype):
         expected = aggregate(dropped(gamma, number, SEED, probability), src, dst, inputs[2], edges.num_dst)
 
 
-@pytest.mark.parametrize("dtype", library.NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", REALS, ids=str)
 @pytest.mark.parametrize("heads", HEADS)
 @pytest.mark.parametrize("with_term", [False, True])
 @pytest.mark.parametrize("probability", [0.0, 0.4])
@@ -152,7 +152,7 @@ def test_coefficients_of_gat_equal_dense_ones(name, probability, with_term, head
     assert_all_same(given, [expected.detach(), *expected_grads], TOLERANCES[dtype])
 
 
-@pytest.mark.parametrize("dtype", library.NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", REALS, ids=str)
 @pytest.mark.parametrize(
     ("heads", "depth", "channels"), [(1, 8, 8), (2, 16, 8), (4, 8, 8), (4, 24, 16), (8, 8, 16), (16, 40, 8)]
 )
@@ -204,7 +204,7 @@ def test_gatv2_equals_dense_attention(name, probability, edge_dim, heads, depth,
     assert_all_same(actual, [expected.detach(), *expected_grads], 4 * TOLERANCES[dtype])
 
 
-@pytest.mark.parametrize("dtype", library.NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", REALS, ids=str)
 @pytest.mark.parametrize(("heads", "channels"), [(1, 8), (2, 16), (4, 8), (8, 8)])
 @pytest.mark.parametrize("nodes", [12, 40])
 def test_the_symmetric_backward_pass_with_dropout_equals_the_two_passes(nodes, heads, channels, dtype):
@@ -308,7 +308,7 @@ def run_all(edges, dtype, heads=4, depth=8, probability=0.3):
     return results
 
 
-@pytest.mark.parametrize("dtype", library.NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", REALS, ids=str)
 def test_results_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
     edges = Edges.random(500, 500, 4000, True)
     before = torch.get_num_threads()
@@ -323,7 +323,7 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype, monkeypatch):
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
-@pytest.mark.parametrize("dtype", library.NUMBERS, ids=str)
+@pytest.mark.parametrize("dtype", REALS, ids=str)
 def test_without_extras_the_kernels_need_no_numbers_of_edges(dtype):
     edges = Edges.random(50, 50, 400, True)
     query, key, value, att, grad = random_inputs(dtype, *[(50, 4, 8)] * 3, (4, 8), (50, 4, 8))

@@ -13,7 +13,6 @@ import torch
 
 from graphgym_lcat.kernels import dispatch, fused, library, torch_path
 from graphgym_lcat.kernels.backend import Request
-from graphgym_lcat.nn import LCATConv
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,12 +44,6 @@ def test_a_library_of_other_sources_is_not_called(monkeypatch):
 def test_an_unknown_instruction_set_is_reported(monkeypatch):
     monkeypatch.setenv(library.ENVIRONMENT_VARIABLE, "mmx")
     assert "must be one of generic" in library.load.__wrapped__()
-
-
-def test_half_precision_runs_on_the_torch_path():
-    conv = LCATConv(4, 8, 2).bfloat16()
-    out = conv(torch.randn(3, 4, dtype=torch.bfloat16), torch.tensor([[0, 1], [1, 2]]))
-    assert out.dtype == torch.bfloat16
 
 
 @pytest.fixture

@@ -17,16 +17,17 @@ struct pair_extras {
     int numbered; /* whether the numbers of edges are needed */
     struct dropout dropout;
     const real *grad_gamma;   /* gradients of the coefficients themselves, [E + self-loops, heads]; NULL: of their sums */
-    const real *features;     /* [E, edge_dim], or NULL */
-    const real *loop_features; /* [self-loops, edge_dim] */
+    const stored *features;      /* [E, edge_dim], or NULL */
+    const stored *loop_features; /* [self-loops, edge_dim] */
     int64_t edge_count;
     int64_t edge_dim, padded; /* padded: to whole vectors */
     int64_t capacity;         /* edges per block */
     const int32_t *identity;  /* 0, 1, 2, … */
     const real *weight;       /* [edge_dim, heads · depth] */
     const real *back_weight;  /* [heads · depth, padded], times att; NULL if the features need no gradient */
-    real *grad_features, *grad_loop_features;
+    stored *grad_features, *grad_loop_features;
     real *projected, *inputs; /* this thread's: [capacity, heads · depth], [capacity, padded] */
+    real *room;               /* this thread's, for rows that are not stored as REAL */
 };
 
 INLINE int next_pairs(struct edges *edges, int64_t heads, const struct pair_extras *extras, struct block *block)
@@ -36,27 +37,33 @@ INLINE int next_pairs(struct edges *edges, int64_t heads, const struct pair_extr
 
 INLINE int64_t is_loop(const struct pair_extras *extras, int32_t number) { return number >= extras->edge_count; }
 
-INLINE const real *features_of(const struct pair_extras *extras, int32_t number)
+INLINE const stored *features_of(const struct pair_extras *extras, int32_t number)
 {
     return is_loop(extras, number) ? extras->loop_features + (number - extras->edge_count) * extras->edge_dim
                                    : extras->features + number * extras->edge_dim;
 }
 
-INLINE real *grad_features_of(const struct pair_extras *extras, int32_t number)
+INLINE stored *grad_features_of(const struct pair_extras *extras, int32_t number)
 {
     return is_loop(extras, number) ? extras->grad_loop_features + (number - extras->edge_count) * extras->edge_dim
                                    : extras->grad_features + number * extras->edge_dim;
 }
 
+/* The features of the block's edge b, as REAL. */
+INLINE const real *reals_of(const struct pair_extras *extras, int32_t number, int64_t b)
+{
+    return as_reals(extras->edge_dim, features_of(extras, number), extras->inputs + b * extras->padded);
+}
+
 #define TILE 2 /* vectors: 4 × 2 sums stay in registers */
 
 /* Columns n … n + vectors · LANES − 1 of the rows + W a of some edges. */
-INLINE void project_tile(int edges, int vectors, const real *const *row, const real *const *features, const struct pair_extras *extras,
+INLINE void project_tile(int edges, int vectors, const stored *const *row, const real *const *features, const struct pair_extras *extras,
                          int64_t width, int64_t n, real *to)
 {
     vec sum[4][TILE];
     UNROLL for (int e = 0; e < edges; e++)
-        UNROLL for (int v = 0; v < vectors; v++) sum[e][v] = load(row[e] + n + v * LANES);
+        UNROLL for (int v = 0; v < vectors; v++) sum[e][v] = load_row(row[e] + n + v * LANES);
     for (int64_t d = 0; d < extras->edge_dim; d++) {
         vec line[TILE];
         UNROLL for (int v = 0; v < vectors; v++) line[v] = load(extras->weight + d * width + n + v * LANES);
@@ -69,7 +76,7 @@ INLINE void project_tile(int edges, int vectors, const real *const *row, const r
         UNROLL for (int v = 0; v < vectors; v++) store(to + e * width + n + v * LANES, sum[e][v]);
 }
 
-INLINE void project_rows(int edges, const real *const *row, const real *const *features, const struct pair_extras *extras,
+INLINE void project_rows(int edges, const stored *const *row, const real *const *features, const struct pair_extras *extras,
                          int64_t width, real *to)
 {
     int64_t n = 0;
@@ -79,22 +86,23 @@ INLINE void project_rows(int edges, const real *const *row, const real *const *f
 
 /* Fills the buffer with the block's rows + W a, and makes `projected` a block of its rows. */
 NOINLINE void project_edges(int64_t heads, int64_t width, const struct block *block, const struct block_numbers *edge,
-                            const real *rows, const struct pair_extras *extras, struct block *projected)
+                            const stored *rows, const struct pair_extras *extras, struct block *projected)
 {
     const int64_t count = block->count;
-    const real *row[4], *features[4];
+    const stored *row[4];
+    const real *features[4];
     for (int64_t b = 0; b < count; b++) prefetch_row(features_of(extras, number_at(block, edge, b)));
     int64_t b = 0;
     for (; b + 4 <= count; b += 4) {
         for (int64_t e = 0; e < 4; e++) {
             row[e] = rows + edge_at(block, b + e) * width;
-            features[e] = features_of(extras, number_at(block, edge, b + e));
+            features[e] = reals_of(extras, number_at(block, edge, b + e), b + e);
         }
         project_rows(4, row, features, extras, width, extras->projected + b * width);
     }
     for (; b < count; b++) {
         row[0] = rows + edge_at(block, b) * width;
-        features[0] = features_of(extras, number_at(block, edge, b));
+        features[0] = reals_of(extras, number_at(block, edge, b), b);
         project_rows(1, row, features, extras, width, extras->projected + b * width);
     }
     const int64_t group = edges_per_vector(heads);
@@ -120,9 +128,9 @@ NOINLINE void add_edge_gradients(int64_t heads, int64_t depth, const struct bloc
                 store(row + c, leaky_slope(load(fixed + c) + load(row + c), d, slope));
         }
     for (int64_t b = 0; b < count; b++) {
-        const real *row = features_of(extras, number_at(block, edge, b));
         real *to = extras->inputs + b * padded;
-        memcpy(to, row, (size_t)extras->edge_dim * sizeof *to);
+        const real *row = reals_of(extras, number_at(block, edge, b), b);
+        if (row != to) memcpy(to, row, (size_t)extras->edge_dim * sizeof *to);
         for (int64_t c = extras->edge_dim; c < padded; c++) to[c] = 0;
     }
     const struct product sums = {.x = extras->inputs,
@@ -146,8 +154,7 @@ NOINLINE void add_edge_gradients(int64_t heads, int64_t depth, const struct bloc
                                  .inner = width};
     add_product(&back, count, padded);
     for (int64_t b = 0; b < count; b++)
-        memcpy(grad_features_of(extras, number_at(block, edge, b)), extras->inputs + b * padded,
-               (size_t)extras->edge_dim * sizeof(real));
+        write_row(extras->edge_dim, extras->inputs + b * padded, grad_features_of(extras, number_at(block, edge, b)));
 }
 
 #endif

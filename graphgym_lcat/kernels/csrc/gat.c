@@ -19,43 +19,52 @@
  * Heads are 1, 2, 4 or a multiple of 8 up to 64; channels are a multiple of 8. The caller pads. Arrays over edges are in the order of
  * the input, implicit self-loops last; the rows of edges that the layout does not hold are neither read nor written.
  */
-#include <stdlib.h>
-
 #include "gat_rows.h"
 #include "pair_numbers.h"
 
 /* Rows of q and k lie q_stride and k_stride numbers apart. positive_out and positive_sum are NULL if there is a term, or when no
  * gradient is needed. */
 int EXPORT(gat_forward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t self_loops, EXTRA_ARGUMENTS,
-                                 int64_t heads, int64_t channels, const real *q, int64_t q_stride, const real *k, int64_t k_stride,
-                                 const real *v, const real *term, double slope, real *out, real *shift, real *scale,
-                                 real *positive_out, real *positive_sum, int threads)
+                        int64_t heads, int64_t channels, const real *q, int64_t q_stride, const real *k, int64_t k_stride,
+                        const stored *v, const real *term, double slope, stored *out, real *shift, real *scale,
+                        stored *positive_out, real *positive_sum, int threads)
 {
     const int64_t width = heads * channels;
     const struct extras extras = {term, make_dropout(seed, probability)};
+    struct rooms rooms = make_rooms(threads, 0, 2 * width);
+    if (!rooms.memory) return 1;
     (void)edge_by_col;
 #define ROW(heads, train)                                                                                                     \
     gat_forward_row(heads, channels, train, edges_of(col, rowptr, i, self_loops), q + i * q_stride, k, k_stride, v, (real)slope, \
-                    &extras, numbers_of(edge_by_row, rowptr, i, edge_count), out + i * width, shift + i * heads,           \
-                    scale + i * heads, train ? positive_out + i * width : 0, train ? positive_sum + i * heads : 0)
-#pragma omp parallel for schedule(dynamic, ROWS_PER_TASK) num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < rows; i++) {
-        if (!positive_out && heads == 4)
-            ROW(4, 0);
-        else if (!positive_out)
-            ROW(heads, 0);
-        else if (heads == 4)
-            ROW(4, 1);
-        else
-            ROW(heads, 1);
+                    &extras, numbers_of(edge_by_row, rowptr, i, edge_count), sums, shift + i * heads, scale + i * heads,      \
+                    positive_sums, train ? positive_sum + i * heads : 0)
+#pragma omp parallel num_threads(threads) if (threads > 1)
+    {
+        real *const room = take_room(&rooms);
+#pragma omp for schedule(dynamic, ROWS_PER_TASK)
+        for (int64_t i = 0; i < rows; i++) {
+            real *sums = sums_of(out + i * width, room);
+            real *positive_sums = positive_out ? sums_of(positive_out + i * width, room + width) : 0;
+            if (!positive_out && heads == 4)
+                ROW(4, 0);
+            else if (!positive_out)
+                ROW(heads, 0);
+            else if (heads == 4)
+                ROW(4, 1);
+            else
+                ROW(heads, 1);
+            write_row(width, sums, out + i * width);
+            if (positive_out) write_row(width, positive_sums, positive_out + i * width);
+        }
     }
 #undef ROW
+    free(rooms.memory);
     return 0;
 }
 
 /* Gradients of k_j, v_j and of the terms of its edges. `node` holds q, shift, scale and D of all destinations, side by side. */
 INLINE void gat_term_column(int64_t heads, int64_t channels, struct edges edges, struct numbers numbers, const struct extras *extras,
-                            const real *node, const real *k, const real *v, const real *grad, real slope, real *grad_k,
+                            const real *node, const real *k, const real *v, const stored *grad, real slope, real *grad_k,
                             real *grad_v, real *grad_term)
 {
     const int64_t width = heads * channels, repeat = period(heads);
@@ -102,64 +111,68 @@ INLINE void gat_term_column(int64_t heads, int64_t channels, struct edges edges,
 /* With a term, positive_out and positive_sum are not used and grad_term is written; without one, they are NULL if they were not kept.
  * Returns 0, or 1 if there is no memory. */
 int EXPORT(gat_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col, int64_t cols, const int64_t *colptr,
-                                  const int32_t *row, int64_t self_loops, EXTRA_ARGUMENTS, int64_t heads, int64_t channels,
-                                  const real *q, int64_t q_stride, const real *k, int64_t k_stride, const real *v, const real *term,
-                                  double slope, const real *out, const real *shift, const real *scale, const real *positive_out,
-                                  const real *positive_sum, const real *grad, real *grad_q, real *grad_k, real *grad_v,
-                                  real *grad_term, int threads)
+                         const int32_t *row, int64_t self_loops, EXTRA_ARGUMENTS, int64_t heads, int64_t channels, const real *q,
+                         int64_t q_stride, const real *k, int64_t k_stride, const stored *v, const real *term, double slope,
+                         const stored *out, const real *shift, const real *scale, const stored *positive_out,
+                         const real *positive_sum, const stored *grad, real *grad_q, real *grad_k, stored *grad_v, real *grad_term,
+                         int threads)
 {
     const int64_t width = heads * channels;
     const struct extras extras = {term, make_dropout(seed, probability)};
-    real *node = malloc(((size_t)rows * 4 * heads + (size_t)threads * width + 1) * sizeof *node);
-    if (!node) return 1;
-    real *workspace = node + rows * 4 * heads;
+    struct rooms rooms = make_rooms(threads, width, 2 * width);
+    real *node = malloc(((size_t)rows * 4 * heads + 1) * sizeof *node);
+    if (!rooms.memory || !node) {
+        free(rooms.memory);
+        free(node);
+        return 1;
+    }
 
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
-        real *positive_grad, computed_sum[MAX_HEADS];
-#pragma omp critical
-        {
-            positive_grad = workspace;
-            workspace += width;
-        }
+        real *const positive_grad = take_room(&rooms), *const room = positive_grad + width, computed_sum[MAX_HEADS];
 #pragma omp for schedule(dynamic, ROWS_PER_TASK)
         for (int64_t i = 0; i < rows; i++) {
-            const struct edges edges = edges_of(col, rowptr, i, self_loops);
-            const struct numbers numbers = numbers_of(edge_by_row, rowptr, i, edge_count);
+            const real *my_grad = as_reals(width, grad + i * width, room), *my_out = as_reals(width, out + i * width, room + width);
             real *to = node + i * 4 * heads;
             for (int64_t h = 0; h < heads; h++) {
-                const int64_t c = i * width + h * channels, n = i * heads + h;
                 to[h] = q[i * q_stride + h];
-                to[heads + h] = shift[n];
-                to[2 * heads + h] = scale[n];
-                to[3 * heads + h] = dot(channels, grad + c, out + c);
+                to[heads + h] = shift[i * heads + h];
+                to[2 * heads + h] = scale[i * heads + h];
+                to[3 * heads + h] = dot(channels, my_grad + h * channels, my_out + h * channels);
             }
             if (term) continue;
-            const real *my_out = positive_out ? positive_out + i * width : positive_grad;
-            const real *my_sum = positive_sum ? positive_sum + i * heads : computed_sum;
-            if (!positive_out)
-                gat_positive_row(heads, channels, edges, q + i * q_stride, k, k_stride, v, (real)slope, &extras, numbers,
-                                 shift + i * heads, scale + i * heads, positive_grad, computed_sum);
+            const real *my_positive = positive_grad, *my_sum = computed_sum;
+            if (positive_out) {
+                my_positive = as_reals(width, positive_out + i * width, positive_grad);
+                my_sum = positive_sum + i * heads;
+            } else {
+                gat_positive_row(heads, channels, edges_of(col, rowptr, i, self_loops), q + i * q_stride, k, k_stride, v,
+                                 (real)slope, &extras, numbers_of(edge_by_row, rowptr, i, edge_count), shift + i * heads,
+                                 scale + i * heads, positive_grad, computed_sum);
+            }
             for (int64_t h = 0; h < heads; h++)
-                grad_q[i * heads + h] = (1 - (real)slope) * (dot(channels, grad + i * width + h * channels, my_out + h * channels) -
+                grad_q[i * heads + h] = (1 - (real)slope) * (dot(channels, my_grad + h * channels, my_positive + h * channels) -
                                                              to[3 * heads + h] * my_sum[h]);
         }
 #define COLUMN(heads)                                                                                                         \
     if (term)                                                                                                                 \
-        gat_term_column(heads, channels, edges, numbers, &extras, node, k + j * k_stride, v + j * width, grad, (real)slope,   \
-                        grad_k + j * heads, grad_v + j * width, grad_term);                                                   \
+        gat_term_column(heads, channels, edges, numbers, &extras, node, k + j * k_stride, my_v, grad, (real)slope,            \
+                        grad_k + j * heads, sums, grad_term);                                                                 \
     else                                                                                                                      \
-        gat_backward_column(heads, channels, edges, node, k + j * k_stride, v + j * width, grad, (real)slope, &extras,     \
-                            numbers, grad_k + j * heads, grad_v + j * width, positive_grad);
+        gat_backward_column(heads, channels, edges, node, k + j * k_stride, my_v, grad, (real)slope, &extras, numbers,        \
+                            grad_k + j * heads, sums, positive_grad);
 #pragma omp for schedule(dynamic, ROWS_PER_TASK)
         for (int64_t j = 0; j < cols; j++) {
             const struct edges edges = edges_of(row, colptr, j, self_loops);
             const struct numbers numbers = numbers_of(edge_by_col, colptr, j, edge_count);
+            const real *my_v = as_reals(width, v + j * width, room);
+            real *sums = sums_of(grad_v + j * width, room + width);
             if (heads == 4) {
                 COLUMN(4)
             } else {
                 COLUMN(heads)
             }
+            write_row(width, sums, grad_v + j * width);
         }
 #undef COLUMN
         if (term) {
@@ -169,6 +182,7 @@ int EXPORT(gat_backward)(int64_t rows, const int64_t *rowptr, const int32_t *col
                           grad_q + i * heads);
         }
     }
+    free(rooms.memory);
     free(node);
     return 0;
 }

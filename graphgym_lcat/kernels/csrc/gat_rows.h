@@ -9,7 +9,7 @@
 #include "extras.h"
 
 INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct edges edges, const real *q, const real *k,
-                            int64_t k_stride, const real *v, real slope, const struct extras *extras,
+                            int64_t k_stride, const stored *v, real slope, const struct extras *extras,
                             struct numbers numbers, real *out, real *shift, real *scale, real *positive_out, real *positive_sum)
 {
     const int64_t width = heads * channels, repeat = period(heads);
@@ -103,7 +103,7 @@ INLINE void gat_forward_row(int64_t heads, int64_t channels, int train, struct e
 
 /* `node` holds what a column needs to know about its destinations, side by side: q, shift, scale, D. */
 INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges edges, const real *node, const real *k,
-                                const real *v, const real *grad, real slope, const struct extras *extras,
+                                const real *v, const stored *grad, real slope, const struct extras *extras,
                                 struct numbers numbers, real *grad_k, real *grad_v, real *positive_grad)
 {
     const int64_t width = heads * channels, repeat = period(heads);
@@ -158,7 +158,7 @@ INLINE void gat_backward_column(int64_t heads, int64_t channels, struct edges ed
 
 /* Computes what the forward pass may have kept. */
 INLINE void gat_positive_row(int64_t heads, int64_t channels, struct edges edges, const real *q, const real *k, int64_t k_stride,
-                             const real *v, real slope, const struct extras *extras, struct numbers numbers,
+                             const stored *v, real slope, const struct extras *extras, struct numbers numbers,
                              const real *shift, const real *scale, real *positive_out, real *positive_sum)
 {
     const int64_t width = heads * channels, repeat = period(heads);

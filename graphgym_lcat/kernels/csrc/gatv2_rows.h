@@ -10,8 +10,8 @@
 #define ROWS_PER_BLOCK 64 /* at least */
 #define MAX_BLOCKS 1024
 
-INLINE void gatv2_forward_row(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *q, const real *k,
-                              const real *v, const real *att, real slope, const struct pair_extras *extras,
+INLINE void gatv2_forward_row(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *q, const stored *k,
+                              const stored *v, const real *att, real slope, const struct pair_extras *extras,
                               struct numbers numbers, real *out, real *shift, real *scale)
 {
     const int64_t width = heads * channels, repeat = period(heads);
@@ -32,7 +32,7 @@ INLINE void gatv2_forward_row(int64_t heads, int64_t depth, int64_t channels, st
         if (k != v) prefetch_block(&block, v, width);
         if (extras->features) {
             project_edges(heads, heads * depth, &block, &edge, k, extras, &projected);
-            pair_scores(heads, &projected, depth, q, extras->projected, att, slope, t);
+            pair_scores_of_reals(heads, &projected, depth, q, extras->projected, att, slope, t);
         } else {
             pair_scores(heads, &block, depth, q, k, att, slope, t);
         }
@@ -86,7 +86,7 @@ INLINE void add_slopes(int64_t heads, int64_t depth, real slope, const real *sum
 
 /* `node` holds shift, scale and D of every destination, side by side. */
 INLINE void gatv2_backward_row(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *node, const real *q,
-                               const real *k, const real *v, const real *att, const real *grad, real slope, const struct pair_extras *extras, struct numbers numbers, real *grad_q, real *grad_att,
+                               const stored *k, const stored *v, const real *att, const real *grad, real slope, const struct pair_extras *extras, struct numbers numbers, real *grad_q, real *grad_att,
                                real *grad_weight)
 {
     const int64_t width = heads * depth, repeat = period(heads);
@@ -104,7 +104,7 @@ INLINE void gatv2_backward_row(int64_t heads, int64_t depth, int64_t channels, s
         if (k != v) prefetch_block(&block, v, heads * channels);
         if (with_features) {
             project_edges(heads, width, &block, &edge, k, extras, &projected);
-            pair_scores(heads, &projected, depth, q, extras->projected, att, slope, t);
+            pair_scores_of_reals(heads, &projected, depth, q, extras->projected, att, slope, t);
         } else {
             pair_scores(heads, &block, depth, q, k, att, slope, t);
         }
@@ -128,8 +128,8 @@ INLINE void gatv2_backward_row(int64_t heads, int64_t depth, int64_t channels, s
         fold_sum(heads, sum_lanes, sum);
         struct row_sum rows = {.heads = heads, .channels = depth, .rows = k, .weight = d, .fixed = q, .sum = grad_q};
         if (with_features) {
-            rows.rows = extras->projected;
-            add_block(add_positive_rows, rows, &projected);
+            rows.reals = extras->projected;
+            add_block(add_positive_reals, rows, &projected);
             add_edge_gradients(heads, depth, &block, &edge, q, d, slope, extras, grad_weight);
         } else {
             add_block(add_positive_rows, rows, &block);
@@ -139,7 +139,7 @@ INLINE void gatv2_backward_row(int64_t heads, int64_t depth, int64_t channels, s
 }
 
 INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *node,
-                                  const real *q, const real *k, const real *v, const real *att, const real *grad, real slope,
+                                  const stored *q, const real *k, const real *v, const real *att, const stored *grad, real slope,
                                   const struct pair_extras *extras, struct numbers numbers, real *grad_k,
                                   real *grad_v, real *grad_att)
 {
@@ -158,7 +158,7 @@ INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels
         prefetch_block(&block, grad, heads * channels);
         if (with_features) {
             project_edges(heads, heads * depth, &block, &edge, q, extras, &projected);
-            pair_scores(heads, &projected, depth, k, extras->projected, att, slope, p);
+            pair_scores_of_reals(heads, &projected, depth, k, extras->projected, att, slope, p);
         } else {
             pair_scores(heads, &block, depth, k, q, att, slope, p);
         }
@@ -189,11 +189,15 @@ INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels
         if (!extras->grad_gamma) add_block(add_weighted_rows, values, &block);
         const struct row_sum slopes = {.heads = heads,
                                        .channels = depth,
-                                       .rows = with_features ? extras->projected : q,
+                                       .rows = q,
+                                       .reals = extras->projected,
                                        .weight = d,
                                        .fixed = k,
                                        .sum = grad_k};
-        add_block(add_positive_rows, slopes, with_features ? &projected : &block);
+        if (with_features)
+            add_block(add_positive_reals, slopes, &projected);
+        else
+            add_block(add_positive_rows, slopes, &block);
     }
     add_slopes(heads, depth, slope, sum, k, att, grad_k, grad_att);
 }
@@ -201,8 +205,8 @@ INLINE void gatv2_backward_column(int64_t heads, int64_t depth, int64_t channels
 /* Both passes in one for a node of a symmetric graph whose queries are its keys: then e_ij = e_ji, the destinations of j are its
  * sources, and the gradients of q_i and k_i are added up. `node` holds shift, scale and D of all nodes, `mine` of this one. */
 INLINE void gatv2_backward_node(int64_t heads, int64_t depth, int64_t channels, struct edges edges, const real *node,
-                                const real *mine, const real *x, const real *my_x, const real *v, const real *my_v, const real *att,
-                                const real *grad, const real *my_grad, real slope, const struct dropout *dropout, struct numbers as_row_numbers, struct numbers as_col_numbers,
+                                const real *mine, const stored *x, const real *my_x, const stored *v, const real *my_v,
+                                const real *att, const stored *grad, const real *my_grad, real slope, const struct dropout *dropout, struct numbers as_row_numbers, struct numbers as_col_numbers,
                                 real *grad_x, real *grad_v, real *grad_att)
 {
     const int64_t width = heads * depth, value_width = heads * channels, repeat = period(heads);
@@ -277,16 +281,17 @@ static void sum_blocks(int64_t blocks, int64_t width, const real *partial, real 
     }
 }
 
-/* What a column gathers from destination i: shift, scale and D, side by side. */
-INLINE void fill_node(int64_t i, int64_t heads, int64_t channels, const real *out, const real *shift, const real *scale,
-                      const real *grad, real *node)
+/* What a column gathers from destination i: shift, scale and D, side by side. `room` is for the rows of out and grad. */
+INLINE void fill_node(int64_t i, int64_t heads, int64_t channels, const stored *out, const real *shift, const real *scale,
+                      const stored *grad, real *node, real *room)
 {
+    const int64_t width = heads * channels;
+    const real *my_out = as_reals(width, out + i * width, room), *my_grad = as_reals(width, grad + i * width, room + width);
     for (int64_t h = 0; h < heads; h++) {
-        const int64_t c = (i * heads + h) * channels;
         real *to = node + i * 3 * heads + h;
         to[0] = shift[i * heads + h];
         to[heads] = scale[i * heads + h];
-        to[2 * heads] = dot(channels, grad + c, out + c);
+        to[2 * heads] = dot(channels, my_grad + h * channels, my_out + h * channels);
     }
 }
 

@@ -2,12 +2,12 @@
 #ifndef LCAT_ROWS_H
 #define LCAT_ROWS_H
 
-#include "vector.h"
+#include "stored.h"
 
 #define NOINLINE static __attribute__((noinline, unused))
 
 /* Starts loading a row into the cache. The first lines are enough: the processor predicts the following ones. */
-INLINE void prefetch_row(const real *row)
+INLINE void prefetch_row(const void *row)
 {
     __builtin_prefetch(row);
     __builtin_prefetch((const char *)row + 64);
@@ -17,12 +17,13 @@ enum sum_kind {
     WEIGHTED,       /* sum[c] += Σ_b weight[b, head of c] row_b[c] */
     TWICE_WEIGHTED, /* and the same with other weights into other_sum */
     POSITIVE,       /* sum[c] += Σ_b weight[b, head of c] [fixed[c] + row_b[c] > 0] */
+    OF_REALS,       /* the same, with the rows of `reals` */
 };
 
 struct row_sum {
     int64_t heads, channels;
-    const real *rows;
-    const real *weight, *other_weight, *fixed;
+    const stored *rows;
+    const real *reals, *weight, *other_weight, *fixed;
     real *sum, *other_sum;
 };
 
@@ -32,19 +33,19 @@ INLINE void add_tile(enum sum_kind kind, int vectors, int per_head, const struct
 {
     const int64_t width = s->heads * s->channels, heads = s->heads;
     const real *weight = s->weight + head, *other_weight = kind == TWICE_WEIGHTED ? s->other_weight + head : 0;
-    const real *rows = s->rows + column;
+    const int positive = kind == POSITIVE || kind == OF_REALS;
     vec sum[4], other[4], fixed[4];
     UNROLL for (int v = 0; v < vectors; v++) {
         sum[v] = splat(0);
         if (kind == TWICE_WEIGHTED) other[v] = splat(0);
-        if (kind == POSITIVE) fixed[v] = load(s->fixed + column + v * LANES);
+        if (positive) fixed[v] = load(s->fixed + column + v * LANES);
     }
     for (int64_t b = 0; b < edges; b++) {
-        const real *row = rows + index[b] * width;
+        const int64_t row = index[b] * width + column;
         UNROLL for (int v = 0; v < vectors; v++) {
-            const vec x = load(row + v * LANES);
+            const vec x = kind == OF_REALS ? load(s->reals + row + v * LANES) : load_row(s->rows + row + v * LANES);
             const real w = weight[b * heads + v / per_head];
-            if (kind == POSITIVE)
+            if (positive)
                 sum[v] += keep(fixed[v] + x > 0, splat(w));
             else
                 sum[v] += w * x;
@@ -95,6 +96,11 @@ NOINLINE void add_twice_weighted_rows(const struct row_sum *s, int64_t edges, co
 NOINLINE void add_positive_rows(const struct row_sum *s, int64_t edges, const int32_t *index)
 {
     add_rows(POSITIVE, s, edges, index);
+}
+
+NOINLINE void add_positive_reals(const struct row_sum *s, int64_t edges, const int32_t *index)
+{
+    add_rows(OF_REALS, s, edges, index);
 }
 
 INLINE real dot(int64_t n, const real *a, const real *b)

@@ -27,6 +27,7 @@ except ImportError as error:
 else:
     UNAVAILABLE = None
 
+NUMBERS = (torch.float32, torch.bfloat16, torch.float16)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 name = "triton"
@@ -36,8 +37,8 @@ can = Capabilities(
     edge_term=True,
     dropout=True,
     devices=frozenset({"cuda", "cpu"} if INTERPRETED else {"cuda"}),
-    dtypes=(torch.float32, torch.bfloat16, torch.float16),
-    mixed_dtypes=True,
+    dtypes=NUMBERS,
+    mixed_dtypes=frozenset(NUMBERS),
     max_nodes=2**31 - 2,
     derivatives=1,
 )
