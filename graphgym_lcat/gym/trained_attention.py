@@ -28,8 +28,8 @@ class LayerAttention:
     name: str
     edge_index: Tensor
     alpha: Tensor
-    lambda1: float | list[float]
-    lambda2: float | list[float]
+    lambda1: float | tuple[float, ...]
+    lambda2: float | tuple[float, ...]
 
 
 def attention_of(model: torch.nn.Module, data: Data | HeteroData) -> list[LayerAttention]:

@@ -87,8 +87,8 @@ def _draw_attention(args: argparse.Namespace) -> Figure:
     return attention_figure(layers)
 
 
-def _short(value: float | list[float]) -> str:
-    values = value if isinstance(value, list) else [value]
+def _short(value: float | tuple[float, ...]) -> str:
+    values = value if isinstance(value, tuple) else (value,)
     return "/".join(f"{number:.2f}" for number in values)
 
 
