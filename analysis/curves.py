@@ -53,8 +53,17 @@ def curves_figure(
     datasets: Sequence[str] | None = None,
     split: str = "test",
     models: Sequence[str] | None = None,
+    *,
+    bands: bool = True,
 ) -> Figure:
-    """Draw the training curves of all models, or of ``models``, with one panel per dataset."""
+    """Draw the training curves of all models, or of ``models``, with one panel per dataset; bands are ± one sd.
+
+    Raises:
+        ResultsError: A model or split is unknown, or nothing was logged.
+    """
+    for model in models or []:
+        if model not in selection.models:
+            raise ResultsError(unknown_name("model", model, selection.models))
     datasets = list(datasets or selection.datasets)
     found = {dataset: training_curves(selection, dataset, split) for dataset in datasets}
     found = {dataset: table for dataset, table in found.items() if len(table)}
@@ -64,7 +73,7 @@ def curves_figure(
     with figures.styled():
         figure, axes = figures.new_panels(len(found), 3, 2.0, 0.5)
         for ax, (dataset, table) in zip(axes, found.items(), strict=True):
-            _draw(ax, table, shown)
+            _draw(ax, table[table["model"].isin(shown)], shown, bands)
             other = selection.other_measures.get(dataset)
             ax.set_title(figures.plain(dataset if other is None else f"{dataset}: {other.title}"))
         figure.supxlabel("epoch", fontsize=8)
@@ -73,7 +82,7 @@ def curves_figure(
     return figure
 
 
-def _draw(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
+def _draw(ax: Axes, table: pd.DataFrame, models: Sequence[str], bands: bool) -> None:
     lows = []
     for position, model in enumerate(models):
         own = table[table["model"] == model]
@@ -81,10 +90,11 @@ def _draw(ax: Axes, table: pd.DataFrame, models: Sequence[str]) -> None:
             continue
         style = figures.look(model, position) | {"marker": "none"}
         sd = own["sd"].fillna(0)
-        ax.fill_between(own["epoch"], own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
+        if bands:
+            ax.fill_between(own["epoch"], own["mean"] - sd, own["mean"] + sd, color=style["color"], alpha=0.15, lw=0)
         ax.plot(own["epoch"], own["mean"], label=figures.plain(display_name(model)), lw=1.1, **style)
         # The first epochs, at chance level, would flatten everything after them.
         lows.append(float(own["mean"].quantile(0.1)))
-    highest = float((table["mean"] + table["sd"].fillna(0)).max())
+    highest = float((table["mean"] + (table["sd"].fillna(0) if bands else 0)).max())
     if lows and table["mean"].min() < min(lows) < highest:
         ax.set_ylim(min(lows), highest + 0.05 * (highest - min(lows)))

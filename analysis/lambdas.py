@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOOKS = {"lambda1": (figures.BLUE, "-", "λ1"), "lambda2": (figures.ORANGE, "--", "λ2")}
+PANELS_PER_ROW = 6
 MAX_POINTS = 200  # a line with more points looks the same, but its file has megabytes
 
 
@@ -92,7 +93,7 @@ def _draw_evolution(ax: Axes, own: pd.DataFrame) -> None:
 
 
 def distribution_figure(selection: Selection, datasets: Sequence[str] | None = None) -> Figure:
-    """Draw the final λ: one panel per model and condition, one column per layer, one dot per run; the bar is the mean.
+    """Draw the final λ: one row per model, one panel per condition, one dot per run and layer; the bar is the mean.
 
     Args:
         datasets: The datasets to draw; by default all.
@@ -103,19 +104,28 @@ def distribution_figure(selection: Selection, datasets: Sequence[str] | None = N
     if table.empty:
         raise NotRecorded("no chosen run learned λ: their result.json has no lambdas")
     keys = ["model", "dataset", *selection.variants]
-    order = [(m, *c) for m in selection.models for c in selection.conditions()]
     present = set(map(tuple, table[keys].drop_duplicates().itertuples(index=False)))
-    panels = [key for key in order if key in present]
+    conditions = selection.conditions()
+    rows: list[list[tuple[Any, ...]]] = []
+    for model in selection.models:
+        panels = [(model, *condition) for condition in conditions if (model, *condition) in present]
+        rows += [panels[i : i + PANELS_PER_ROW] for i in range(0, len(panels), PANELS_PER_ROW)]
+    columns = max(map(len, rows))
+    groups = dict(iter(table.groupby(keys, sort=False)))
     with figures.styled():
-        figure, axes = figures.new_panels(len(panels), 4, 1.45, 0.4, sharex=True, sharey=True)
-        for ax, panel in zip(axes, panels, strict=True):
-            own = table
-            for key, value in zip(keys, panel, strict=True):
-                own = own[own[key] == value]
-            _draw_distribution(ax, own)
-            several = len(selection.datasets) > 1
-            lines = _panel_name(panel, selection.variants, several)
-            ax.set_title("\n".join(figures.plain(line) for line in lines), fontsize=7)
+        width = min(figures.PAGE, 1.0 + 1.5 * columns)
+        size = (width, 1.3 * len(rows) + 0.45)
+        figure, axes = figures.new_figure(*size, len(rows), columns, sharex=True, sharey=True)
+        for i, panels in enumerate(rows):
+            own_axes = axes[i * columns : (i + 1) * columns]
+            for ax, panel in zip(own_axes, panels, strict=False):
+                _draw_distribution(ax, groups[panel])
+                title = _condition_name(panel[1:], selection.variants, len(selection.datasets) > 1)
+                ax.set_title("\n".join(figures.plain(line) for line in title), fontsize=6.5)
+                ax.xaxis.set_tick_params(labelbottom=True)
+            own_axes[0].set_ylabel(figures.plain(display_name(str(panels[0][0]))))
+            for ax in own_axes[len(panels) :]:
+                ax.remove()
         figure.supxlabel("layer", fontsize=8)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper right", ncols=2, handletextpad=0.1)
@@ -137,13 +147,13 @@ def _draw_distribution(ax: Axes, own: pd.DataFrame) -> None:
     ax.set_yticks([0, 0.5, 1])
 
 
-def _panel_name(panel: Sequence[object], variants: Sequence[str], several_datasets: bool) -> list[str]:
+def _condition_name(condition: Sequence[object], variants: Sequence[str], several_datasets: bool) -> list[str]:
     """Return one line, or two if the panel needs both dataset and settings."""
-    model, dataset, *values = panel
+    dataset, *values = condition
     settings = ", ".join(f"{key_name(k)} {show(v)}" for k, v in zip(variants, values, strict=True))
     if settings and several_datasets:
-        return [f"{display_name(str(model))}, {dataset}", settings]
-    return [f"{display_name(str(model))}, {settings or dataset}"]
+        return [str(dataset), settings]
+    return [settings or str(dataset)]
 
 
 def _differ(recorded: pd.Series) -> bool:

@@ -17,6 +17,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from lcat_analysis.across import one_condition_per_dataset
+from lcat_analysis.compare import ALPHA
 from lcat_analysis.metrics import ACCURACY, Measure
 from lcat_analysis.paired import SINGLE_PRECISION, merge_equal_magnitudes, signed_rank_p
 from lcat_analysis.published import published_results
@@ -24,8 +25,6 @@ from lcat_analysis.select import Selection
 from lcat_analysis.table_order import model_order
 from lcat_core.errors import ResultsError, unknown_name
 from lcat_core.models import display_name
-
-ALPHA = 0.05
 
 
 @dataclass

@@ -26,6 +26,8 @@ def trend_figure(found: Trend) -> Figure:
 
     The title of a panel has slope, interval and p of that line, and the largest p with one dataset left out.
     """
+    from matplotlib.ticker import MaxNLocator
+
     groups = list(dict.fromkeys(found.points["group"]))
     with figures.styled():
         figure, axes = figures.new_panels(len(groups), 2, 3.1, sharey=True)
@@ -35,7 +37,7 @@ def trend_figure(found: Trend) -> Figure:
             if (fit := found.group_fit(group)) is not None:
                 ax.set_title(_describe(fit, found), fontsize=6.5, loc="left")
             if found.log_degree:
-                ax.xaxis.set_major_locator(_whole_numbers())
+                ax.xaxis.set_major_locator(MaxNLocator(integer=True))
                 ax.xaxis.set_major_formatter(lambda value, _: f"{2**value:g}")
         axes[0].set_ylim(_data_range(found.points))
         figure.supxlabel(f"average degree{', logarithmic' if found.log_degree else ''}", fontsize=8)
@@ -44,12 +46,6 @@ def trend_figure(found: Trend) -> Figure:
         for ax, group in zip(axes, groups, strict=True):
             _name_points(ax, found.points[found.points["group"] == group])
     return figure
-
-
-def _whole_numbers():  # matplotlib is imported late
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(integer=True)
 
 
 def _describe(fit: Fit, found: Trend) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from lcat_analysis.compare import ALPHA
 from lcat_analysis.random_effects import random_effects
 
-ALPHA = 0.05
 _PERMUTATIONS = 9999
 
 

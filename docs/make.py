@@ -20,10 +20,11 @@ COMMAND = "python docs/make.py"
 
 def pages(images: Path | None = None) -> dict[Path, str]:
     """Return the text of every generated page by path; with ``images``, also draw the figures into that folder."""
-    readme, grids = DOCS.parent / "README.md", DOCS / "grids.md"
+    readme, grids, layer = DOCS.parent / "README.md", DOCS / "grids.md", DOCS / "layer.md"
     return {
         readme: accuracy_table.fill(readme.read_text(encoding="utf-8")),
         grids: reference.grids_page(grids.read_text(encoding="utf-8")),
+        layer: reference.layer_page(layer.read_text(encoding="utf-8")),
         DOCS / "configuration.md": reference.configuration(),
         DOCS / "reproduction.md": reproduction.page(images=images),
         DOCS / "robustness.md": robustness.page(images=images),

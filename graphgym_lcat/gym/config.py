@@ -104,7 +104,8 @@ KEYS = (
     Key(
         plugins.KEY,
         [],
-        "Your Python modules to import first; they register datasets, layers or metrics. The working directory is searched too.",
+        "Your Python modules to import, and so to run, first, with --dry-run too; they register datasets, layers or metrics. "
+        "The working directory is searched as well.",
         MODULES,
     ),
     Key(

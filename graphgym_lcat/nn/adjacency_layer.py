@@ -67,13 +67,17 @@ class AdjacencyLayer(AttentionLayer):
         return x.view(-1, self.heads, self.score_channels)
 
     def _sum_neighbors(self, graph: Graph, key: Tensor, value: Tensor) -> Tensor:
-        """``Σ_j A_ij value_j`` for key and value ``[N, heads, channels]``."""
+        """``Σ_j A_ij value_j`` for key and value ``[num_src, heads, channels]``; destinations are the first nodes."""
         sizes = graph.neighborhood_sizes.to(value.dtype).view(-1, 1, 1)
-        return self._attend(graph, key, key, value) * sizes
+        return self._attend(graph, key, _queries(graph, key), value) * sizes
 
     def _edge_weights(self, graph: Graph, key: Tensor) -> tuple[Tensor, Tensor]:
         """Edges ``[2, E']``, added self-loops last, and their entries of A, ``[E', heads]``."""
-        return edge_list(graph, attention_adjacency(graph, self._coefficients(graph, key, key)))
+        return edge_list(graph, attention_adjacency(graph, self._coefficients(graph, key, _queries(graph, key))))
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return (self._split_heads(x_j) * alpha.unsqueeze(-1)).flatten(1)
+
+
+def _queries(graph: Graph, key: Tensor) -> Tensor:
+    return key if graph.num_dst == graph.num_src else key[: graph.num_dst]

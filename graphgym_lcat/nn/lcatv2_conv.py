@@ -100,7 +100,8 @@ class LCATv2Conv(LCATConv):
     def _project_sources(self, x_src: Tensor, query: Tensor | None, one_set: bool) -> Tensor | None:
         if one_set:
             return query
-        same_channels = isinstance(self.in_channels, int) or self.in_channels[0] == self.in_channels[1]
-        if self.interpolation.fixed2 == 0 or self.share_weights or not same_channels:
+        if query is None or self.interpolation.fixed2 == 0 or self.share_weights:
+            return None
+        if x_src.size(1) != self.lin_r.weight.size(1):
             return None
         return self.lin_r(x_src).view(-1, self.heads, self.out_channels)

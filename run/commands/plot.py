@@ -28,6 +28,7 @@ EXAMPLES = """\
   lcat plot real lambdas --dataset Cora
   lcat plot real curves -o figures/curves.pdf
   lcat plot results/real/runs/lcat-Cora-s0-… attention
+  lcat plot real curves --models gat lcat --no-bands
   lcat plot csbm csbm -o figures --format svg"""
 
 
@@ -38,6 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output(parser, FIGURE_FORMATS, "all three, in . or the directory of -o")
     parser.add_argument("--dataset", action="append", help="only this dataset (may be repeated)")
     parser.add_argument("--split", choices=("train", "val", "test"), default="test", help="for curves (default: test)")
+    parser.add_argument("--models", metavar="MODEL", nargs="+", help="for curves: only these models")
+    parser.add_argument("--no-bands", action="store_true", help="for curves: means without standard deviations")
 
 
 def execute(args: argparse.Namespace) -> None:
@@ -62,7 +65,7 @@ def _draw(args: argparse.Namespace, selection: Selection) -> Figure:
             raise UserError(f"expected --dataset with one of {', '.join(map(str, datasets))}")
         return lambdas.evolution_figure(selection, datasets[0])
     if args.kind == "curves":
-        return curves.curves_figure(selection, args.dataset, args.split)
+        return curves.curves_figure(selection, args.dataset, args.split, args.models, bands=not args.no_bands)
     if args.kind == "csbm":
         return csbm.csbm_figure(csbm.csbm_table(selection), csbm.csbm_data(selection))
     if args.kind == "paper":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,10 @@ from lcat_analysis.metrics import ACCURACY, find_measure
 from lcat_analysis.rank_figure import rank_figure
 from lcat_analysis.rank_tables import pairs_table, posthoc_table, ranks_table
 from lcat_analysis.ranking import published_ranking, rank_means, rank_models
+from lcat_analysis.render import to_markdown
 from lcat_analysis.select import select
+from lcat_analysis.trend import published_trend
+from lcat_analysis.trend_table import trend_table
 from lcat_core.errors import ResultsError
 
 WITHOUT_DENSE = ["gcn", "gat", "cat", "lcat", "gatv2", "catv2", "lcatv2"]
@@ -168,3 +172,10 @@ def test_a_forest_has_a_diamond_as_wide_as_the_pooled_interval():
         x = diamond.get_xy()[:, 0]
         assert (x.min(), x.max()) == pytest.approx((pair["pooled_low"], pair["pooled_high"]))
     assert figure.axes[0].get_yticklabels()[-1].get_text() == "pooled"
+
+
+def test_the_documentation_has_the_published_numbers():
+    page = (Path(__file__).parents[2] / "docs" / "analysis.md").read_text(encoding="utf-8")
+    for table in (pairs_table(published_across()), trend_table(published_trend())):
+        rows = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
+        assert "\n".join(rows) in page

@@ -158,7 +158,7 @@ def test_the_evolution_of_lambda_has_one_panel_per_layer(selection):
 
 def test_the_distribution_of_lambda_has_one_panel_per_dataset(selection):
     figure = lambdas.distribution_figure(selection)
-    assert [ax.get_title() for ax in figure.axes][:2] == ["L-CAT, AmazonPhoto", "L-CAT, GitHub"]
+    assert [ax.get_title() for ax in figure.axes][:2] == ["AmazonPhoto", "GitHub"]
 
 
 def test_models_without_lambda_are_an_error_for_its_figures(tmp_path):
@@ -195,3 +195,22 @@ def test_the_noise_figure_has_one_panel_per_kind_of_noise(noisy):
 def test_no_noise_is_an_error(selection):
     with pytest.raises(ResultsError, match=r"no level of noise varies"):
         noise.noise_figure(selection)
+
+
+def test_the_distribution_of_lambda_has_one_row_per_model(tmp_path):
+    sweep = FakeSweep(models=("gat", "lcat", "lcatv2"), datasets=("Cora", "GitHub"), seeds=2, axes={}, over=())
+    figure = lambdas.distribution_figure(select(load(write_sweep(tmp_path, sweep))))
+    rows = {}
+    for ax in figure.axes:
+        rows.setdefault(round(ax.get_position().y0, 2), []).append(ax.get_title())
+    assert list(rows.values()) == [["GitHub", "Cora"]] * 2
+    assert [ax.get_ylabel() for ax in figure.axes[::2]] == ["L-CAT", "L-CATv2"]
+
+
+def test_curves_of_some_models_without_bands(selection):
+    figure = curves.curves_figure(selection, ["Cora"], models=["gat", "lcat"], bands=False)
+    (ax,) = figure.axes
+    assert len(ax.lines) == 2
+    assert not ax.collections
+    with pytest.raises(ResultsError, match="unknown model: 'lcta'"):
+        curves.curves_figure(selection, ["Cora"], models=["lcta"])

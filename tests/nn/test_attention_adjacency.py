@@ -5,6 +5,7 @@ import math
 import oracle
 import pytest
 import torch
+from graphs import random_edges
 from test_models_against_oracle import LAMBDAS, assert_same_values_and_gradients, lambda_value
 from torch_geometric.nn import ChebConv, GCN2Conv, GINConv, GraphConv, PNAConv, SGConv, TAGConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
@@ -263,7 +264,8 @@ def test_bad_arguments(build, message, edges):
     [
         (lambda x, e: pna(e)(x[None], e), r"`x` must have shape \[nodes, channels\], got \[1, 12, 6\]"),
         (lambda x, e: gcn2()(x[:, :5], x, e), "`x` must have 6 channels, got 5"),
-        (lambda x, e: gin()((x, x), e), r"`x` must be a tensor \[nodes, channels\], got tuple"),
+        (lambda x, e: gin()((x, x[:, :3]), e), r"`x\[1\]` must have 6 channels, got 3"),
+        (lambda x, e: gin()((x, x[:3]), e, size=(N, 4)), r"`size` must be \(12, 3\), the numbers of nodes in `x`"),
         (lambda x, e: gin()(x, e, size=(N, 3)), r"`size` must be \(12, 12\), one set of nodes, got \(12, 3\)"),
         (lambda x, e: AttentionAdjacency(C).double()(x[None], e), r"`x` must have shape \[nodes, channels\]"),
         (lambda x, e: pna(e)(x, e, x), "needs a layer with `edge_dim`, got None"),
@@ -288,6 +290,41 @@ def test_values_of_a_sparse_matrix_are_edge_features_of_pna(x, edges):
     conv = pna(edges, edge_dim=1)
     edge_index, values = to_edge_index(adj_t)
     torch.testing.assert_close(conv(x, adj_t), conv(x, edge_index.flip(0), values.view(-1, 1)))
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3])
+def test_pairs_without_attention_are_plain_gin(eps, x):
+    pair, size = (x, torch.randn(7, C, dtype=torch.double)), (N, 7)
+    edges = random_edges(*size, 25, seed=4)
+    ours, plain = gin(lambda1=0, heads=2, eps=eps), GINConv(mlp(), eps=eps).double()
+    plain.nn.load_state_dict(ours.nn.state_dict())
+    torch.testing.assert_close(ours(pair, edges), plain(pair, edges))
+    torch.testing.assert_close(ours((x, None), edges, size=size), plain((x, None), edges, size=size))
+    torch.testing.assert_close(ours((x, x), edges), ours(x, edges))
+    reverse = gin(lambda1=0, heads=2, eps=eps, flow="target_to_source")
+    reverse.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(reverse(pair, edges.flip(0)), ours(pair, edges))
+
+
+@pytest.mark.parametrize("score", ["gat", "gatv2"])
+def test_pairs_in_gin_equal_the_dense_equations(score, x):
+    """The sources have no known neighbours; a destination attends to them and to itself."""
+    lambda1, lambda2, n = 0.8, 0.6, 7
+    conv = gin(score=score, lambda1=lambda1, lambda2=lambda2, eps=0.3, init="normal")
+    x_dst, edges = torch.randn(n, C, dtype=torch.double), random_edges(N, n, 25, seed=4)
+    neighbors = torch.cat([torch.zeros(n, n).double(), oracle.edge_counts(edges, N, n)], dim=1)
+    features = torch.cat([x_dst, x])
+    key = features @ conv.lin_score.weight.t()
+    hat = oracle.convolved(key[:n], key, neighbors, lambda2)
+    key_hat = torch.cat([hat, key[n:]])
+    if score == "gat":
+        alpha = oracle.gat_alpha(hat, key_hat, conv.att_dst[0, 0], conv.att_src[0, 0], 0.2)
+    else:
+        alpha = oracle.gatv2_alpha(hat, key_hat, conv.att[0, 0], 0.2)
+    counts = neighbors + torch.cat([torch.eye(n), torch.zeros(n, N)], dim=1).double()
+    weights = oracle.coefficients(lambda1 * alpha, counts) * counts.sum(dim=1, keepdim=True)
+    weights[:, :n] *= 1.3
+    torch.testing.assert_close(conv((x, x_dst), edges), conv.nn(weights @ features))
 
 
 @pytest.mark.parametrize("observed", [False, True])

@@ -6,7 +6,7 @@ import torch
 from graphs import random_edges
 from torch_geometric.nn import GATv2Conv
 
-from graphgym_lcat.nn import LCATConv, LCATv2Conv
+from graphgym_lcat.nn import LCATConv, LCATv2Conv, infer_layer
 
 SOURCES, TARGETS = 10, 6
 
@@ -68,6 +68,11 @@ def test_with_shared_weights_and_no_bias_it_is_the_model_of_the_paper(x, edge_in
     state = conv.state_dict()
     paper.load_state_dict({"lin.weight": state["lin_l.weight"], **{k: v for k, v in state.items() if "lin_" not in k}})
     torch.testing.assert_close(conv(x, edge_index), paper(x, edge_index))
+
+
+def test_blocks_give_the_outputs_of_the_full_graph(x, edge_index):
+    conv = LCATv2Conv(5, 3, heads=2, init="normal").double().eval()
+    torch.testing.assert_close(infer_layer(conv, x, edge_index, batch_size=5), conv(x, edge_index))
 
 
 @pytest.mark.parametrize("name", ["score", "score_weights"])
