@@ -28,7 +28,7 @@ KERNELS = (
     *("adjacency", "convolution", "adjacency_gatv2", "pairs", "scores", "loops"),
 )
 # Those that can read rows of half the size. For the others the caller converts.
-HALF_KERNELS = ("gatv2", "gat", "convolution")
+HALF_KERNELS = ("gatv2", "gat", "convolution", "scores")
 NO_GCC = "#ifndef __clang__\n#error\n#endif\n"
 PROBE = "typedef float vec __attribute__((vector_size(32)));\nvoid twice(vec *x) { *x += *x; }\n"
 

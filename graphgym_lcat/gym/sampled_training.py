@@ -15,6 +15,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loss import compute_loss
 
+from graphgym_lcat.data.freed_memory import keep_freed_memory
 from graphgym_lcat.gym.batches import FULL_BATCH, sampled_batches
 from graphgym_lcat.gym.build import Parts, build_from_cfg
 from graphgym_lcat.gym.loader import labelled_nodes
@@ -26,6 +27,7 @@ class SampledTraining(Training):
     """Training with sampled batches; its state holds the scores of the current epoch and the number of steps taken in it."""
 
     def __init__(self, parts: Parts):
+        keep_freed_memory()
         target = labelled_nodes(parts.data)
         kind = target._key if isinstance(parts.data, HeteroData) else None
         self.batches = sampled_batches(parts.data, target.train_mask.nonzero().view(-1), kind)

@@ -185,7 +185,6 @@ class Capabilities:
         scores: Kinds of scores, for the operators that take one.
         edge_term, dropout: Whether scores may have an edge term, and coefficients dropout.
         plain_operators: Operators that support neither of them.
-        wide_operators: Operators that support neither bfloat16 nor float16.
         devices: Types of devices.
         dtypes: Types of numbers; all tensors of a call must then have the same, or some of ``mixed_dtypes``.
         max_heads, max_nodes: Largest numbers of heads and nodes.
@@ -198,7 +197,6 @@ class Capabilities:
     edge_term: bool
     dropout: bool
     plain_operators: frozenset[str] = frozenset()
-    wide_operators: frozenset[str] = frozenset()
     devices: frozenset[str] | None = None
     dtypes: tuple[torch.dtype, ...] | None = None
     mixed_dtypes: frozenset[torch.dtype] = frozenset()
@@ -231,12 +229,10 @@ class Capabilities:
         if self.devices is not None and request.device not in self.devices:
             return f"it computes on {_listed(sorted(self.devices))}, the data is on {request.device!r}"
         if self.dtypes is not None:
-            first, allowed = request.dtypes[0], self.dtypes
-            if request.operator in self.wide_operators:
-                allowed = tuple(dtype for dtype in allowed if dtype.itemsize > 2)
+            first = request.dtypes[0]
             for dtype in request.dtypes:
-                if dtype not in allowed:
-                    names = " or ".join(str(known).removeprefix("torch.") for known in allowed)
+                if dtype not in self.dtypes:
+                    names = " or ".join(str(known).removeprefix("torch.") for known in self.dtypes)
                     return f"it computes with {names}, the data is {dtype}"
                 if dtype != first and not {dtype, first} <= self.mixed_dtypes:
                     return f"it computes with numbers of one type, the data is {first} and {dtype}"

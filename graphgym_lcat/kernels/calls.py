@@ -162,7 +162,7 @@ def convolve_backward(
 
 def scores_forward(features: Tensor, att_dst: Tensor, att_src: Tensor, lambda1: Tensor, threads: int) -> Tensor:
     """Products ``[nodes, 2 * H]`` of features ``[nodes, H, C]`` with attention vectors, times λ1 (``[1]`` or ``[H]``)."""
-    products = features.new_empty(features.size(0), 2 * features.size(1))
+    products = att_dst.new_empty(features.size(0), 2 * features.size(1))
     _call(
         "scores_forward",
         features,

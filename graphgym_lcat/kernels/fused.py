@@ -38,7 +38,6 @@ name = "fused"
 can = Capabilities(
     operators=frozenset({"neighbor_mean", "convolve", "attend", "attend_convolved", "coefficients", "statistics"}),
     plain_operators=frozenset({"statistics"}),
-    wide_operators=frozenset({"attend_convolved"}),
     scores=frozenset({"gat", "gatv2"}),
     edge_term=True,
     dropout=True,

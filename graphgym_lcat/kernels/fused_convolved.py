@@ -19,6 +19,7 @@ from graphgym_lcat.kernels.derivatives import first_derivative
 from graphgym_lcat.kernels.fused_attention import needs_grad, sum_call
 from graphgym_lcat.kernels.fused_inputs import padding
 from graphgym_lcat.kernels.graph import Graph
+from graphgym_lcat.kernels.library import real_dtype
 from graphgym_lcat.kernels.threads import limited_threads
 
 
@@ -26,9 +27,12 @@ def attend_convolved(
     graph: Graph, score: ConvolvedScore, value: Tensor, bias: Tensor | None, dropout: Dropout | None
 ) -> Tensor:
     """See :meth:`.ConvolvingBackend.attend_convolved`."""
-    key, vectors = score.key, score.vectors
+    shared = value is score.key
+    dtype = torch.promote_types(score.key.dtype, value.dtype)
+    key = score.key.to(dtype)
+    value = key if shared else value.to(dtype)
+    vectors = tuple(vector.to(real_dtype(dtype)) for vector in score.vectors)
     heads, channels = key.shape[1:]
-    shared = value is key
     more_heads, more_channels = padding(heads, channels)
     if more_heads or more_channels:
         more = (0, more_channels, 0, more_heads)
@@ -82,9 +86,9 @@ class _GATLayer(torch.autograd.Function):
         key, values, att_dst, att_src, lambda1, lambda2, tangent, query, source, out, *state = ctx.saved_tensors
         call, score, threads = ctx.call, ctx.score, ctx.threads
         with limited_threads(threads):
-            grad = grad.contiguous()
+            grad_sums = grad.to(values.dtype).contiguous()  # a bias may have another type
             grad_query, grad_source, grad_value, _ = calls_gat.backward(
-                call, query, source, values, None, score.negative_slope, out, tuple(state), grad
+                call, query, source, values, None, score.negative_slope, out, tuple(state), grad_sums
             )
             grad_pair = torch.cat([grad_query, grad_source], dim=1)
             grad_pair, more, grad_lambda2 = _convolve_backward(call.layout, lambda2, tangent, grad_pair)
@@ -137,13 +141,13 @@ class _GATv2Layer(torch.autograd.Function):
         values, att, lambda1, lambda2, scaled, tangent, features, out, shift, scale = ctx.saved_tensors
         call, score = ctx.call, ctx.score
         with limited_threads(ctx.threads):
-            grad = grad.contiguous()
+            grad_sums = grad.to(values.dtype).contiguous()  # a bias may have another type
             if call.layout.symmetric:
                 grad_features, grad_value, grad_scaled = calls_gatv2.backward_symmetric(
-                    call, features, values, scaled, score.negative_slope, out, shift, scale, grad
+                    call, features, values, scaled, score.negative_slope, out, shift, scale, grad_sums
                 )
             else:
-                inputs = features, features, values, scaled, None, score.negative_slope, out, shift, scale, grad
+                inputs = features, features, values, scaled, None, score.negative_slope, out, shift, scale, grad_sums
                 grads = cast("tuple[Tensor, ...]", calls_gatv2.backward(call, *inputs))
                 grad_query, grad_features, grad_value, grad_scaled = grads[:4]
                 grad_features.add_(grad_query)
@@ -164,7 +168,7 @@ def _numbers(value: Lambda, like: Tensor, copies: int = 1) -> Tensor:
     numbers = value.values
     if len(numbers) > 1:
         numbers = (numbers + (0.0,) * (like.size(1) - len(numbers))) * copies
-    return like.new_tensor(numbers)
+    return like.new_tensor(numbers, dtype=real_dtype(like.dtype))
 
 
 def _grad_of_parameter(value: Lambda, grad: Tensor | None, copies: int = 1) -> Tensor | None:

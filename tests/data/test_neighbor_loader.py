@@ -1,12 +1,14 @@
 """Mini-batches as PyG users know them: seeds first, every node once, the same from any batch on, prepared in a thread."""
 
+import multiprocessing
+import platform
 import threading
 
 import pytest
 import torch
 from sampled_graphs import hetero_graph, random_graph
 
-from graphgym_lcat.data import NeighborLoader
+from graphgym_lcat.data import NeighborLoader, keep_freed_memory
 
 
 @pytest.fixture
@@ -93,3 +95,25 @@ def test_an_error_in_the_thread_reaches_the_caller_and_no_thread_is_left(data):
     for _ in NeighborLoader(data, [4], batch_size=7):
         break
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("lcat-sampler")]
+
+
+def test_features_may_be_mapped_from_a_file(data, tmp_path):
+    data.x.numpy().tofile(tmp_path / "x.bin")
+    mapped = data.clone()
+    mapped.x = torch.from_file(str(tmp_path / "x.bin"), size=60).view(60, 1)
+    for batch, expected in zip(
+        NeighborLoader(mapped, [4], batch_size=20), NeighborLoader(data, [4], batch_size=20), strict=True
+    ):
+        assert torch.equal(batch.x, expected.x)
+
+
+def test_freed_memory_is_kept_where_the_c_library_can(monkeypatch):
+    monkeypatch.setattr("platform.libc_ver", lambda: ("musl", "1.2"))
+    assert not keep_freed_memory()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+def test_glibc_keeps_freed_memory():
+    context = multiprocessing.get_context("forkserver")  # the setting lasts as long as the process
+    with context.Pool(1) as pool:
+        assert pool.apply(keep_freed_memory)

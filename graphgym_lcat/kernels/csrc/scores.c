@@ -3,8 +3,6 @@
  * The products are [nodes, 2, heads]: those with the vectors of destinations, then those with the vectors of sources. There are
  * `lambdas` values of λ1: one for all heads, or one per head. Channels are a multiple of 8. The caller pads.
  */
-#include <stdlib.h>
-
 #include "rows.h"
 
 /* Sums over all nodes are added up in blocks, so that the result does not depend on the number of threads. */
@@ -23,29 +21,34 @@ static void scale_vectors(int64_t heads, int64_t channels, const real *att_dst, 
 }
 
 /* Four products at once. */
-INLINE void four_products(int64_t channels, const real *const x[4], const real *vectors, real *out)
+INLINE void four_products(int64_t channels, const stored *const x[4], const real *vectors, real *out)
 {
     vec sums[4];
     UNROLL for (int u = 0; u < 4; u++) {
-        sums[u] = load(x[u]) * load(vectors + u * channels);
-        for (int64_t c = LANES; c < channels; c += LANES) sums[u] += load(x[u] + c) * load(vectors + u * channels + c);
+        sums[u] = load_row(x[u]) * load(vectors + u * channels);
+        for (int64_t c = LANES; c < channels; c += LANES) sums[u] += load_row(x[u] + c) * load(vectors + u * channels + c);
     }
     lane_sums(sums, out);
 }
 
-INLINE void products_of(int64_t heads, int64_t channels, const real *x, const real *scaled, real *products)
+INLINE void products_of(int64_t heads, int64_t channels, const stored *x, const real *scaled, real *products)
 {
     int64_t n = 0;
     for (; n + 4 <= 2 * heads; n += 4) {
-        const real *rows[4];
+        const stored *rows[4];
         UNROLL for (int u = 0; u < 4; u++) rows[u] = x + (n + u) % heads * channels;
         four_products(channels, rows, scaled + n * channels, products + n);
     }
-    for (; n < 2 * heads; n++) products[n] = dot(channels, x + n % heads * channels, scaled + n * channels);
+    for (; n < 2 * heads; n++) {
+        vec sum = splat(0);
+        for (int64_t c = 0; c < channels; c += LANES)
+            sum += load_row(x + n % heads * channels + c) * load(scaled + n * channels + c);
+        products[n] = lane_sum(sum);
+    }
 }
 
 /* Returns 0, or 1 if there is no memory. */
-int EXPORT(scores_forward)(int64_t nodes, int64_t heads, int64_t channels, const real *x, const real *att_dst, const real *att_src,
+int EXPORT(scores_forward)(int64_t nodes, int64_t heads, int64_t channels, const stored *x, const real *att_dst, const real *att_src,
                            const real *lambda, int64_t lambdas, real *products, int threads)
 {
     real *scaled = malloc((size_t)(2 * heads * channels) * sizeof *scaled);
@@ -62,15 +65,15 @@ int EXPORT(scores_forward)(int64_t nodes, int64_t heads, int64_t channels, const
 }
 
 /* One node: adds to the gradient of x, and to the sums of x times the gradients of the products. */
-INLINE void add_node(int64_t heads, int64_t channels, const real *x, const real *scaled, const real *grad, const real *more,
-                     real *grad_x, real *sums)
+INLINE void add_node(int64_t heads, int64_t channels, const stored *x, const real *scaled, const real *grad, const real *more,
+                     stored *grad_x, real *sums)
 {
     const int64_t width = heads * channels;
     for (int64_t h = 0; h < heads; h++) {
         const real dst = grad[h] + (more ? more[h] : 0), src = grad[heads + h] + (more ? more[heads + h] : 0);
         for (int64_t c = h * channels; c < (h + 1) * channels; c += LANES) {
-            const vec row = load(x + c);
-            store(grad_x + c, load(grad_x + c) + dst * load(scaled + c) + src * load(scaled + width + c));
+            const vec row = load_row(x + c);
+            store_row(grad_x + c, load_row(grad_x + c) + dst * load(scaled + c) + src * load(scaled + width + c));
             store(sums + c, load(sums + c) + dst * row);
             store(sums + width + c, load(sums + width + c) + src * row);
         }
@@ -79,8 +82,8 @@ INLINE void add_node(int64_t heads, int64_t channels, const real *x, const real 
 
 /* The gradients of the products are grad + more (more may be NULL). Adds the gradients of x to grad_x, and sets the others.
  * Returns 0, or 1 if there is no memory. */
-int EXPORT(scores_backward)(int64_t nodes, int64_t heads, int64_t channels, const real *x, const real *att_dst, const real *att_src,
-                            const real *lambda, int64_t lambdas, const real *grad, const real *more, real *grad_x,
+int EXPORT(scores_backward)(int64_t nodes, int64_t heads, int64_t channels, const stored *x, const real *att_dst,
+                            const real *att_src, const real *lambda, int64_t lambdas, const real *grad, const real *more, stored *grad_x,
                             real *grad_att_dst, real *grad_att_src, real *grad_lambda, int threads)
 {
     const int64_t width = heads * channels, size = 2 * width, blocks = (nodes + NODES_PER_BLOCK - 1) / NODES_PER_BLOCK;

@@ -119,6 +119,7 @@ INLINE void write_row(int64_t n, const real *sums, stored *row)
 typedef real stored;
 
 INLINE vec load_row(const stored *p) { return load(p); }
+INLINE void store_row(stored *p, vec v) { store(p, v); }
 INLINE real as_real(stored x) { return x; }
 
 INLINE const real *as_reals(int64_t n, const stored *row, real *room)
