@@ -22,16 +22,18 @@ def measure_epochs(
     rounds: int,
     progress: Progress = ignore,
     keep: Keep = ignore,
+    device: str = "cpu",
 ) -> Result:
     """Train with each flow on each dataset, in turns and in separate processes; keep the median epoch of the fastest."""
-    result = new_result("epochs", {"epochs": epochs, "rounds": rounds, "warm_up": WARM_UP})
+    kind = "epochs" if device == "cpu" else f"epochs_{device.partition(':')[0]}"
+    result = new_result(kind, {"epochs": epochs, "rounds": rounds, "warm_up": WARM_UP, "device": device})
     rows: list[Row] = result["measurements"]
     for dataset in datasets:
         for number in threads:
             seconds: dict[str, list[list[float]]] = {flow: [] for flow in FLOWS}
             for _ in range(rounds):
                 for flow in FLOWS:
-                    seconds[flow].append(_train(flow, dataset, epochs, number))
+                    seconds[flow].append(_train(flow, dataset, epochs, number, device))
                     progress(f"{dataset}, {LABELS[flow]}")
             best = {flow: min(statistics.median(part) for part in seconds[flow]) for flow in FLOWS}
             for flow in FLOWS:
@@ -46,8 +48,8 @@ def number_of_steps(datasets: Sequence[str], threads: Sequence[int], rounds: int
     return len(datasets) * len(threads) * rounds * len(FLOWS)
 
 
-def _train(flow: str, dataset: str, epochs: int, threads: int) -> list[float]:
-    options = {"flow": flow, "dataset": dataset, "epochs": epochs + WARM_UP, "threads": threads}
+def _train(flow: str, dataset: str, epochs: int, threads: int, device: str) -> list[float]:
+    options = {"flow": flow, "dataset": dataset, "epochs": epochs + WARM_UP, "threads": threads, "device": device}
     return measure_in_child(f"{LABELS[flow]} on {dataset}", "one_training", options)[WARM_UP:]
 
 

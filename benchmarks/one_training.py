@@ -44,11 +44,13 @@ def main() -> None:
     parser.add_argument("--model", choices=tuple(MODELS), default="lcat")
     parser.add_argument("--epochs", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     settings = read_settings(Path(str(files("lcat_configs") / "real.yaml")))
     settings |= MODELS[args.model].settings
     settings |= {"dataset.name": args.dataset, "optim.max_epoch": args.epochs, "lcat.heads": HEADS}
+    settings["accelerator"] = args.device
     with tempfile.TemporaryDirectory(prefix="lcat-benchmark-") as scratch:
         seconds = (
             our_epochs(settings, Path(scratch))
@@ -91,7 +93,6 @@ def stock_epochs(settings: Settings, folder: Path) -> list[float]:
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     apply_settings(check_settings(settings))
     cfg.run_dir = str(folder)
-    cfg.accelerator = "cpu"
     datamodule = GraphGymDataModule()  # before the model, which needs the number of features
     model = create_model()
     cfg.params = params_count(model)

@@ -108,11 +108,19 @@ def collect_runs(folder: Path, with_curves: bool = False) -> tuple[Archive, list
     """Collect the finished runs of a sweep's folder; also return what was skipped and why, one sentence each.
 
     Runs that only an earlier version of the grid asked for are left out. The archive names no folder and no host.
+
+    Raises:
+        ResultsError: The grid, or the list of runs, cannot be read.
     """
     records, damaged = read_run_records(folder / "runs.jsonl")
     skipped = [damaged_lines_text(folder / "runs.jsonl", damaged)] if damaged else []
     superseded = {record.run_id for record in records if not record.in_grid}
-    grid = read_generated_yaml(folder / "grid.yaml") if (folder / "grid.yaml").exists() else {}
+    try:
+        grid = read_generated_yaml(folder / "grid.yaml")
+    except FileNotFoundError:
+        grid = {}
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{folder / 'grid.yaml'} cannot be read: {error}") from error
     grid = grid if isinstance(grid, dict) else {}
     name = str(grid.get("name") or folder.resolve().name)
     runs: dict[str, ArchivedRun] = {}

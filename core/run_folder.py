@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from lcat_core.claims import inspect_claim
 from lcat_core.errors import ResultsError
@@ -179,7 +179,7 @@ def _metrics(document: Mapping[str, Any], where: str) -> dict[str, float]:
     metrics = {}
     for split in SPLITS:
         for name, value in _Fields(document, where).mapping(split, optional=True).items():
-            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            if value is not None and not _is_number(value):
                 raise ResultsError(f"{where}: `{split}.{name}` must be a number or null, got {_shown(value)}")
             metrics[f"{split}.{name}"] = math.nan if value is None else float(value)
     return metrics
@@ -188,9 +188,12 @@ def _metrics(document: Mapping[str, Any], where: str) -> dict[str, float]:
 def _seconds(timing: Any) -> float | None:
     """Return the duration if it is known; a result is not less valid without it."""
     seconds = timing.get("seconds") if isinstance(timing, dict) else None
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not math.isfinite(seconds):
-        return None
-    return float(seconds)
+    return float(seconds) if _is_number(seconds) and math.isfinite(seconds) else None
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value is a number that fits into a float; JSON allows integers of any length."""
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023)
 
 
 def _is_this_schema(value: Any) -> bool:
@@ -212,13 +215,13 @@ class _Fields:
 
     def whole_number(self, name: str) -> int:
         value = self._document.get(name)
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 2**63:
             raise self._error(name, "a whole number", value)
         return value
 
     def number(self, name: str) -> float:
         value = self._document.get(name)
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+        if not _is_number(value) or not math.isfinite(value):
             raise self._error(name, "a finite number", value)
         return float(value)
 

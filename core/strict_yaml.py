@@ -145,6 +145,8 @@ def check_plain(value: Any, where: str, error_type: type[LcatError] = UserError)
     """Refuse what YAML can express but a setting cannot be: dates, bytes, sets, infinities, huge numbers."""
     if isinstance(value, Mapping):
         for key, item in value.items():
+            if not _is_ordinary(str(key)):
+                raise error_type(f"expected text as a key in {where}, got {shortened(key)}")
             check_plain(item, f"{where}, {shortened(str(key), 80)[1:-1]}", error_type)
     elif isinstance(value, list):
         for item in value:
@@ -154,7 +156,9 @@ def check_plain(value: Any, where: str, error_type: type[LcatError] = UserError)
 
 
 def _is_ordinary(value: str | float | None) -> bool:
-    """Whether a number is finite and could be stored as a float."""
+    """Whether a number is finite and could be stored as a float, and text can be written to a file."""
+    if isinstance(value, str):
+        return not any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, int):
         return abs(value) < 2**1023
     return not isinstance(value, float) or math.isfinite(value)
@@ -162,4 +166,10 @@ def _is_ordinary(value: str | float | None) -> bool:
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
+    mark = getattr(error, "problem_mark", None)
+    if isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError) and isinstance(mark, yaml.Mark):
+        snippet = (mark.get_snippet(indent=0, max_length=60) or "").partition("\n")[0].strip()
+        opened = error.context_mark
+        begun = f" ({error.context}, begun in line {opened.line + 1})" if opened is not None and error.context else ""
+        text = f"line {mark.line + 1}, {snippet!r}: {error.problem}{begun}" if snippet else text
     return text if len(text) <= 300 else f"{text[:300]}…"

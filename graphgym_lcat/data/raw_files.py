@@ -7,7 +7,9 @@ nothing else.
 
 from __future__ import annotations
 
+import io
 import pickle
+import pickletools
 import zipfile
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -46,7 +48,7 @@ def check_raw_file(path: Path) -> None:
             if path.suffix == ".npz":
                 _check_arrays(file)
             elif path.name.startswith("ind.") and not path.name.endswith(".test.index"):
-                _HarmlessUnpickler(file, encoding="latin1").load()
+                _check_pickle(file)
     except FileNotFoundError:
         return
     except pickle.UnpicklingError as error:
@@ -55,6 +57,15 @@ def check_raw_file(path: Path) -> None:
         raise DatasetError(
             f"{path} is damaged ({type(error).__name__}: {error}); delete it and fetch it again"
         ) from error
+
+
+def _check_pickle(file: BinaryIO) -> None:
+    content = file.read()
+    for opcode, argument, _ in pickletools.genops(content):
+        # The unpickler allocates memory for every smaller number as well.
+        if opcode.name in ("PUT", "BINPUT", "LONG_BINPUT") and isinstance(argument, int) and argument > len(content):
+            raise ValueError(f"it remembers an object under the number {argument}")
+    _HarmlessUnpickler(io.BytesIO(content), encoding="latin1").load()
 
 
 def _check_arrays(file: BinaryIO) -> None:

@@ -36,9 +36,13 @@ def load_tensors(path: Path, device: torch.device | str = "cpu") -> Any:
 
 def _verify(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
-        # torch stores parts as they are; compressed ones could be a thousand times larger than the file.
-        if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
-            raise ValueError("it has compressed parts")
+        for part in archive.infolist():
+            # torch stores parts as they are; compressed ones could be a thousand times larger than the file.
+            if part.compress_type != zipfile.ZIP_STORED:
+                raise ValueError("it has compressed parts")
+            # torch never writes these, and its reader leaves memory uninitialised for a part that is marked as a folder.
+            if part.external_attr or part.internal_attr or part.volume or part.file_size != part.compress_size:
+                raise ValueError(f"wrong header of {part.filename}")
         damaged = archive.testzip()
     if damaged is not None:
         raise ValueError(f"wrong checksum of {damaged}")

@@ -135,7 +135,11 @@ def score_split(pred: Tensor, true: Tensor, evaluate: Evaluate | None = None) ->
         evaluate: Computes the metrics of this package instead, for datasets that have an evaluator of their own.
     """
     loss, score = compute_loss(pred, true)
-    score = score.detach()
+    return loss, score_metrics(score.detach(), true, evaluate)
+
+
+def score_metrics(score: Tensor, true: Tensor, evaluate: Evaluate | None = None) -> dict[str, float]:
+    """Return the metrics of what GraphGym's ``compute_loss`` returns beside the loss: probabilities, or their logarithms."""
     task = _task_of_scores(score, true)
     metrics = {} if evaluate is None else evaluate(score, true)
     for name, registered in REGISTERED.items():
@@ -143,7 +147,7 @@ def score_split(pred: Tensor, true: Tensor, evaluate: Evaluate | None = None) ->
             metrics[name] = _finite(name, registered.compute(score, true))
     for name in requested_metrics():
         metrics[name] = _finite(name, _of_graphgym(name)([true], [score], _GRAPHGYM_TASKS[task]))
-    return loss, metrics
+    return metrics
 
 
 def requested_metrics() -> list[str]:

@@ -26,7 +26,7 @@ from graphgym_lcat.gym.build import Parts, select_device
 from graphgym_lcat.gym.layers import layers_with_lambdas
 from graphgym_lcat.gym.loader import dataset_title, labelled_nodes
 from graphgym_lcat.gym.loops import Best, Epoch, Lambdas, Step
-from graphgym_lcat.gym.metrics import count_correct, metric_for_selection, ogb_evaluation, score_split
+from graphgym_lcat.gym.metrics import count_correct, metric_for_selection, ogb_evaluation, score_metrics, score_split
 from graphgym_lcat.nn import layer_wise
 from lcat_core.errors import TrainingFailed
 from lcat_core.files import write_atomically
@@ -128,8 +128,11 @@ class Training:
         if not self.model.training:  # visits every module
             self.model.train()
         outputs = self._forward(self.data)
-        loss, _ = compute_loss(outputs.index_select(0, self.nodes["train"]), self.labels["train"])
-        epoch = self._score_epoch(outputs.detach() if evaluated is None else evaluated, rate, start)
+        loss, score = compute_loss(outputs.index_select(0, self.nodes["train"]), self.labels["train"])
+        if evaluated is None:
+            epoch = self._score_epoch(outputs.detach(), rate, start, (loss.detach(), score.detach()))
+        else:
+            epoch = self._score_epoch(evaluated, rate, start)
         self._step(loss)
         self.scheduler.step()
         return epoch
@@ -156,14 +159,20 @@ class Training:
         outputs, _ = self.model(copy.copy(data))  # GraphGym's layers overwrite batch.x
         return outputs
 
-    def _score(self, outputs: Tensor, split: str) -> dict[str, float]:
+    def _score(self, outputs: Tensor, split: str, known: tuple[Tensor, Tensor] | None = None) -> dict[str, float]:
+        """Score a split; ``known`` is what ``compute_loss`` returned for it."""
         # OGB's evaluator takes a second for 112 tasks, so training nodes, which neither select nor are reported, go without.
         evaluate = self.evaluate if split != "train" else None
+        if known is not None:
+            return {"loss": self._finite(known[0], split), **score_metrics(known[1], self.labels[split], evaluate)}
         loss, scores = score_split(outputs.index_select(0, self.nodes[split]), self.labels[split], evaluate)
         return {"loss": self._finite(loss, split), **scores}
 
-    def _score_epoch(self, outputs: Tensor, rate: float, start: float) -> Epoch:
-        metrics = {split: self._score(outputs, split) for split in SPLITS}
+    def _score_epoch(
+        self, outputs: Tensor, rate: float, start: float, trained: tuple[Tensor, Tensor] | None = None
+    ) -> Epoch:
+        """Score all splits; ``trained`` is what ``compute_loss`` returned for the training nodes of the same outputs."""
+        metrics = {split: self._score(outputs, split, trained if split == "train" else None) for split in SPLITS}
         lambdas: list[Lambdas] = [tuple(layer.lambdas()) for layer in self.attention]  # plain, for checkpoints
         self._keep_best(metrics, lambdas, outputs)
         elapsed = time.perf_counter() - start

@@ -127,6 +127,8 @@ class Graph:
         """Number of stored edges."""
         if self._sorted is None and self._compact is not None:
             return self._compact.col.size(0)
+        if self._sorted is None and self._device_layout is not None:
+            return self._device_layout.by_dst.other_end.size(0) - self.self_loops
         return self.sorted_edges.src.size(0)
 
     @property

@@ -147,7 +147,8 @@ def edge_features(graph: Graph, edge_attr: Tensor, fill_value: float | Tensor | 
     """``edge_attr``, and for the added self-loops ``fill_value`` or, if it is a string, that reduction of the in-edges."""
     count = graph.self_loops
     if not isinstance(fill_value, str):
-        fill = torch.as_tensor(fill_value, dtype=edge_attr.dtype, device=edge_attr.device)
+        # A number is filled in on the device: copying it there would wait for a GPU.
+        fill = fill_value.to(edge_attr) if isinstance(fill_value, Tensor) else edge_attr.new_full((), fill_value)
         return EdgeFeatures(edge_attr, fill.expand(count, edge_attr.size(1)))
     if not count:
         return EdgeFeatures(edge_attr, edge_attr.new_empty(0, edge_attr.size(1)))

@@ -86,8 +86,9 @@ class LCATConv(AttentionLayer):
         init (str, optional): :obj:`"uniform"` (Glorot uniform, attention vectors start at 1) or :obj:`"normal"` (Glorot normal
             with gain √2, attention vectors too). (default: :obj:`"uniform"`)
         lambda_per_head (bool, optional): Learn one pair of λ per head instead of one for all. (default: :obj:`False`)
-        backend (str, optional): :obj:`"auto"` for the fastest backend that can compute the layer, or :obj:`"torch"` or
-            :obj:`"fused"` for this one only, which raises an error for what it cannot compute. (default: :obj:`"auto"`)
+        backend (str, optional): :obj:`"auto"` for the fastest backend that can compute the layer, or :obj:`"torch"`,
+            :obj:`"fused"` or :obj:`"triton"` for this one only, which raises an error for what it cannot compute.
+            (default: :obj:`"auto"`)
         **kwargs (optional): Further arguments of :class:`torch_geometric.nn.conv.MessagePassing`.
 
     Shapes:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lcat_core.errors import UserError, unknown_name
 from lcat_run.arguments import CommandParser, positive
+
+if TYPE_CHECKING:
+    import torch
 
 HELP = "measure layers, training steps and epochs on this machine, beside their peers"
 EXAMPLES = """\
@@ -24,6 +27,7 @@ EXAMPLES = """\
   lcat bench arxiv --heads 8                       an epoch of every model at the size of ogbn-arxiv
   lcat bench targets --threads 1 2 -o benchmarks/results   all ratios with a target, met or not
   lcat bench sampling --threads 1 2                neighbour sampling on a graph like ogbn-products
+  lcat bench --device cuda -o benchmarks/results   on a GPU: layers, and so for scale and epochs
   lcat bench scale --help                          the options of one subject"""
 
 _GRAPHS = ("cora", "amazon", "arxiv")
@@ -84,6 +88,30 @@ def _add_layer_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_layer_options_with_device(parser: argparse.ArgumentParser) -> None:
+    _add_layer_options(parser)
+    _add_device(parser)
+
+
+def _measure_layers_on_device(args: argparse.Namespace) -> Result:
+    if args.device == "cpu":
+        return _measure_layers(args)
+    from lcat_benchmarks.on_device import device_contenders, measure_layers_on, text_table
+
+    device = _device(args)
+    graphs, shapes = _graphs_and_shapes(args)
+    with _progress(len(graphs) * len(shapes) * len(list(device_contenders()))) as progress:
+        result = measure_layers_on(device, graphs, shapes, args.repeats, progress, _keeper(args))
+    print(text_table(result))
+    return result
+
+
+def _graphs_and_shapes(args: argparse.Namespace) -> tuple[Sequence[str], Sequence[tuple[int, int]]]:
+    return args.graphs or (_GRAPHS if args.full else _GRAPHS[:2]), args.shapes or (
+        _SHAPES if args.full else _SHAPES[:1]
+    )
+
+
 def _measure_layers(args: argparse.Namespace) -> Result:
     from lcat_benchmarks.adjacency import ADJACENCY_CONTENDERS, ratio_table
     from lcat_benchmarks.contenders import available
@@ -91,8 +119,7 @@ def _measure_layers(args: argparse.Namespace) -> Result:
 
     is_adjacency = args.subject == "adjacency"
     contenders = ADJACENCY_CONTENDERS if is_adjacency else list(available())
-    graphs = args.graphs or (_GRAPHS if args.full else _GRAPHS[:2])
-    shapes = args.shapes or (_SHAPES if args.full else _SHAPES[:1])
+    graphs, shapes = _graphs_and_shapes(args)
     threads = _thread_numbers(args)
     with _progress(number_of_steps(graphs, shapes, threads, args.repeats, contenders)) as progress:
         result = measure_layers(
@@ -109,13 +136,26 @@ def _add_scale_options(parser: argparse.ArgumentParser) -> None:
         "--max-edges", type=positive, default=120_000_000, metavar="E", help="largest graph (default: 1.2e8 edges)"
     )
     _add_limits(parser)
+    _add_device(parser)
 
 
 def _measure_scale(args: argparse.Namespace) -> Result:
+    if args.device != "cpu":
+        return _measure_scale_on_device(args)
     from lcat_benchmarks.scale import measure_scale, text_table
 
     with _progress(None) as progress:
         result = measure_scale(args.max_edges, _memory(args), _one_thread_number(args), progress, _keeper(args))
+    print(text_table(result))
+    return result
+
+
+def _measure_scale_on_device(args: argparse.Namespace) -> Result:
+    from lcat_benchmarks.on_device import measure_scale_on, text_table
+
+    device = _device(args)
+    with _progress(None) as progress:
+        result = measure_scale_on(device, args.max_edges, 5, progress, _keeper(args))
     print(text_table(result))
     return result
 
@@ -126,6 +166,7 @@ def _add_epoch_options(parser: argparse.ArgumentParser) -> None:
         "--epochs", type=positive, default=20, metavar="N", help="epochs of each training run (default: 20)"
     )
     _add_thread_numbers(parser)
+    _add_device(parser)
 
 
 def _measure_epochs(args: argparse.Namespace) -> Result:
@@ -138,8 +179,9 @@ def _measure_epochs(args: argparse.Namespace) -> Result:
         if name not in known:
             raise UserError(unknown_name("dataset", name, known))
     threads = _thread_numbers(args)
+    device = args.device if args.device == "cpu" else str(_device(args))
     with _progress(number_of_steps(datasets, threads, ROUNDS)) as progress:
-        result = measure_epochs(datasets, args.epochs, threads, ROUNDS, progress, _keeper(args))
+        result = measure_epochs(datasets, args.epochs, threads, ROUNDS, progress, _keeper(args), device)
     print(text_table(result))
     return result
 
@@ -211,7 +253,12 @@ def _measure_sampling(args: argparse.Namespace) -> Result:
 
 #: The first one is the default.
 SUBJECTS = (
-    Subject("layers", "one layer against PyG's, DGL's and a bare sparse product", _add_layer_options, _measure_layers),
+    Subject(
+        "layers",
+        "one layer against PyG's, DGL's and a bare sparse product",
+        _add_layer_options_with_device,
+        _measure_layers_on_device,
+    ),
     Subject(
         "adjacency", "PNA, GCNII and GIN on the attention adjacency against PyG's", _add_layer_options, _measure_layers
     ),
@@ -223,6 +270,21 @@ SUBJECTS = (
         "sampling", "neighbour sampling, and training on sampled batches", _add_sampling_options, _measure_sampling
     ),
 )
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="cpu", help="what computes, for example cuda (default: cpu)")
+
+
+def _device(args: argparse.Namespace) -> torch.device:
+    import torch
+
+    try:
+        device = torch.device(args.device)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:  # unknown, not compiled in, or no such device
+        raise UserError(f"--device {args.device} cannot be used: {str(error).splitlines()[0]}") from error
+    return device
 
 
 def _add_thread_numbers(parser: argparse.ArgumentParser) -> None:

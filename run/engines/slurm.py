@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lcat_core.errors import UserError
-from lcat_core.files import make_folder
 from lcat_core.run_folder import State
 from lcat_core.text import count
 from lcat_run.engines.engine import Ending, Engine, Launch, QueueLook
 from lcat_run.engines.slurm_queue import (
     QueueUnreachable,
     Submission,
+    cancel_and_wait,
     cancel_jobs,
     find_orphans,
     look_at_queue,
     max_array_size,
     open_submissions,
-    scancel,
     slurm_folder,
     squeue,
+    submitting,
 )
 from lcat_run.engines.slurm_resources import Resources
 from lcat_run.engines.slurm_task import SlurmTask
@@ -67,14 +67,18 @@ class SlurmEngine(Engine):
         """Close submissions of which nothing waits or runs; their unfinished runs are submitted again.
 
         If a launcher died before it recorded the number of its job, the tasks of that job may lack what submitit writes
-        after sbatch, so the job is cancelled.
+        after sbatch, so the job is cancelled. Its runs are submitted again once it has ended.
         """
-        notes = []
+        notes: list[str] = []
         with _needs_slurm():
+            squeue()  # before anything is written: perhaps there is no SLURM here
+        if not open_submissions(folder):
+            return notes
+        with _needs_slurm(), submitting(folder):
             tasks = squeue()
             for submission, job in find_orphans(folder, tasks):
                 if job is not None:
-                    scancel([job])
+                    cancel_and_wait(job)
                     notes.append(
                         f"job {job} was submitted by a launcher that died before it could record it; cancelled"
                     )
@@ -113,7 +117,6 @@ class SlurmEngine(Engine):
 
     def start(self, launch: Launch) -> Ending:
         """Submit the runs in as few arrays as the cluster allows."""
-        make_folder(slurm_folder(launch.folder))
         shares = share_out(launch.runs, self._resources.runs_per_task)
         tasks = [Task.create(launch, share, self._jobs, self._threads) for share in shares]
         with _needs_slurm():
@@ -133,16 +136,17 @@ class SlurmEngine(Engine):
         token = uuid.uuid4().hex[:8]
         path = slurm_folder(launch.folder) / f"submission-{token}.json"
         submission = Submission(path, token, [task.run_ids for task in tasks], submitted=time.time())
-        submission.write()
         executor = self._executor(_jobs_folder(launch.folder), submission.job_name(launch.plan.grid.name))
-        try:
-            with executor.batch():
-                jobs = [executor.submit(SlurmTask(task)) for task in tasks]
-        except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
-            submission.close()
-            raise UserError(f"sbatch refused the jobs: {_last_line(error)}") from error
-        submission.job = jobs[0].job_id.partition("_")[0]
-        submission.write()
+        with submitting(launch.folder):
+            submission.write()
+            try:
+                with executor.batch():
+                    jobs = [executor.submit(SlurmTask(task)) for task in tasks]
+            except (submitit.core.utils.FailedJobError, submitit.core.utils.FailedSubmissionError) as error:
+                submission.close()
+                raise UserError(f"sbatch refused the jobs: {_last_line(error)}") from error
+            submission.job = jobs[0].job_id.partition("_")[0]
+            submission.write()
         return submission
 
     def _executor(self, folder: Path, job_name: str) -> Any:

@@ -9,18 +9,22 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lcat_core.errors import LcatError
-from lcat_core.files import read_json, write_json
+from lcat_core.files import exclusive_lock, make_folder, read_json, write_json
 from lcat_core.run_folder import RunState, State
 from lcat_run.engines.engine import QueueLook
 from lcat_run.sweep.folder import SweepFolder
 
 #: A submitted run that is in no queue is reported as lost only if it is still missing so many seconds later.
 SECONDS_UNTIL_LOST = 60.0
+#: How long a cancelled job may take to end: SLURM kills it 30 seconds (KillWait) after it asked.
+SECONDS_UNTIL_ENDED = 120.0
+_LOOK_AGAIN_SECONDS = 0.5
 _FORMAT = "%i|%j|%T|%r"
 _DEFAULT_ARRAY_SIZE = 1000
 
@@ -206,6 +210,30 @@ def cancel_jobs(folder: SweepFolder) -> list[str]:
     if jobs:
         scancel(jobs)
     return jobs
+
+
+def cancel_and_wait(job: str) -> None:
+    """Cancel a job and return when it has left the queue: only then are the claims of its runs free.
+
+    Raises:
+        QueueUnreachable: It is still ending after a while, or the cluster does not answer.
+    """
+    scancel([job])
+    deadline = time.monotonic() + SECONDS_UNTIL_ENDED
+    while any(task.job == job for task in squeue()):
+        if time.monotonic() > deadline:
+            raise QueueUnreachable(
+                f"job {job}, which was submitted by a launcher that died, is still ending; rerun the command in a minute"
+            )
+        time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+@contextmanager
+def submitting(folder: SweepFolder) -> Iterator[None]:
+    """Hold the lock under which jobs are submitted and recorded: whoever finds a record without a job then knows it is orphaned."""
+    make_folder(slurm_folder(folder))
+    with exclusive_lock(slurm_folder(folder) / ".lock"):
+        yield
 
 
 def max_array_size() -> int:

@@ -1,11 +1,25 @@
 """The benchmarks measure what they claim to, on graphs small enough for a test."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
-from lcat_benchmarks import arxiv, arxiv_process, charts, contenders, epochs, graphs, layers, measure, sampling, scale
+from lcat_benchmarks import (
+    arxiv,
+    arxiv_process,
+    charts,
+    contenders,
+    epochs,
+    graphs,
+    layers,
+    measure,
+    on_device,
+    roofline,
+    sampling,
+    scale,
+)
 from lcat_run.cli import main
 
 pytestmark = pytest.mark.slow
@@ -222,3 +236,45 @@ def test_sampling_is_measured_with_the_share_of_a_step_that_waits(tmp_path):
     assert all(waited <= seconds for waited, seconds in zip(step["waited"], step["seconds"], strict=True))
     assert "million edges/s" in sampling.text_table(result)
     assert charts.save_chart(result, tmp_path) == []
+
+
+def test_layers_and_steps_are_measured_on_a_device(tiny, monkeypatch):
+    """On the CPU, which stands in for a GPU; PyG's compiled layers are left out, because they take a minute to compile."""
+    eager = [c for c in on_device.device_contenders() if not c.name.endswith("compiled")]
+    assert len(list(on_device.device_contenders())) == len(eager) + 2
+    result = on_device.measure_layers_on(torch.device("cpu"), ["cora"], [(2, 8)], 2, contenders=eager)
+    assert result["kind"] == "layers_cpu"
+    assert [row["name"] for row in result["measurements"]] == [contender.name for contender in eager]
+    assert all(len(row["seconds"]) == 2 and row["times_floor"] > 0 for row in result["measurements"])
+    monkeypatch.setattr(on_device, "EDGES", (1000,))
+    steps = on_device.measure_scale_on(torch.device("cpu"), 10_000, 1)
+    assert [(row["name"], row["outcome"]) for row in steps["measurements"]] == [
+        ("lcat", "done"),
+        ("PyG GATConv", "done"),
+    ]
+    for measured in (result, steps):
+        assert all(row["name"] in on_device.text_table(measured) for row in measured["measurements"])
+
+
+def test_a_device_out_of_memory_is_a_result():
+    def build():
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    row = on_device._measure(torch.device("cpu"), 1, build)
+    assert row == {"outcome": "out of memory", "seconds": [], "peak_bytes": None}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without the device")
+@pytest.mark.parametrize("subject", ["layers", "scale", "epochs"])
+def test_a_device_that_is_not_there_is_an_error(subject, capsys):
+    assert main(["bench", subject, "--device", "cuda"]) == 2
+    assert "--device cuda cannot be used: " in capsys.readouterr().err
+
+
+def test_the_roofline_in_the_readme_is_up_to_date():
+    assert roofline.table() in (Path(__file__).parents[2] / "benchmarks" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_roofline_counts_bytes():
+    mean = roofline.OURS[0]  # a row and an index per edge, and a row per node
+    assert mean.bytes_moved(nodes=10, edges=100) == 100 * (128 * 4 + 4) + 10 * 128 * 4

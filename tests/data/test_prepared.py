@@ -108,6 +108,19 @@ def test_a_graph_with_several_types_of_nodes_is_checked_too(tmp_path):
         read_prepared(tmp_path / "prepared.pt")
 
 
+def test_a_part_that_is_marked_as_a_folder_is_not_read_as_garbage(tmp_path):
+    path = tmp_path / "tensors.pt"
+    torch.save({"a": torch.ones(8)}, path)
+    content = bytearray(path.read_bytes())
+    entry = content.index(b"PK\x01\x02", content.index(b"data/0"))
+    while content[entry + 46 :].find(b"tensors/data/0") != 0:
+        entry = content.index(b"PK\x01\x02", entry + 4)
+    content[entry + 38] |= 0x10  # an attribute that zip has for folders
+    path.write_bytes(content)
+    with pytest.raises(DamagedFile, match="wrong header of tensors/data/0"):
+        load_tensors(path)
+
+
 def test_a_file_of_compressed_parts_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "bomb.pt", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data/0", bytes(10**6))

@@ -48,6 +48,12 @@ def test_what_planetoid_files_contain_passes(tmp_path, protocol):
         check_raw_file(tmp_path / name)
 
 
+def test_a_number_that_would_fill_the_memory_is_refused(tmp_path):
+    (tmp_path / "ind.cora.x").write_bytes(b"\x80\x02]r\xff\xff\xff\x7f.")  # LONG_BINPUT 2147483647
+    with pytest.raises(DatasetError, match="under the number 2147483647"):
+        check_raw_file(tmp_path / "ind.cora.x")
+
+
 def test_plain_arrays_pass(tmp_path):
     np.savez(tmp_path / "facebook.npz", features=np.zeros((2, 3)), target=np.arange(2), edges=np.zeros((4, 2), int))
     check_raw_file(tmp_path / "facebook.npz")

@@ -5,6 +5,7 @@ import torch
 from fused_cases import PRIMITIVES, Case, assert_all_same, compute, run
 
 from graphgym_lcat.kernels import Graph, fused, torch_path
+from graphgym_lcat.kernels.backend import Dropout, EdgeTerm, GATScore, GATv2Score
 
 ATTENTION = ("attend_gat", "attend_gatv2")
 
@@ -38,6 +39,37 @@ def test_a_row_of_a_hundred_thousand_neighbours(primitive, add_self_loops):
     src = torch.randint(500, (100_000,), generator=generator)
     graph = Graph.from_edge_index(torch.stack([src, torch.zeros_like(src)]), 500, add_self_loops)
     compare(primitive, graph, Case(graph, 4, 8, seed=0).inputs(primitive, torch.float32), 1e-5)
+
+
+@pytest.mark.parametrize("kind", ["gat", "gatv2"])
+def test_a_hub_of_a_hundred_thousand_neighbours_with_dropout_and_edge_features(kind, monkeypatch):
+    """As row and as column; the same bits with any number of threads."""
+    monkeypatch.setattr("graphgym_lcat.kernels.threads.MIN_WORK_PER_THREAD", 1)
+    generator = torch.Generator().manual_seed(0)
+    ends = torch.randint(300, (100_000,), generator=generator)
+    hub = torch.zeros_like(ends)
+    graph = Graph.from_edge_index(torch.cat([torch.stack([ends, hub]), torch.stack([hub, ends])], dim=1), 300)
+    query, key, value, *att = Case(graph, 4, 8, seed=0).inputs(f"attend_{kind}", torch.float32)
+    shape = (4, 3) if kind == "gat" else (4, 8, 3)
+    features, weight = torch.randn(200_000, 3, generator=generator), torch.randn(shape, generator=generator)
+    given = [t.detach().requires_grad_() for t in (query, key, value, *att, features, weight)]
+
+    def attend(backend, tensors):
+        query, key, value, *att, features, weight = tensors
+        edge, dropout = EdgeTerm(features, "mean", weight), Dropout(0.5, torch.tensor([1]))
+        score = GATScore(query, key, 0.2, edge) if kind == "gat" else GATv2Score(query, key, *att, 0.2, edge)
+        out = backend.attend(graph, score, value, dropout)
+        return out.detach(), *torch.autograd.grad(out.square().sum(), tensors)
+
+    exact = attend(torch_path, [t.detach().double().requires_grad_() for t in given])
+    before, results = torch.get_num_threads(), []
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        results.append(attend(fused, given))
+    torch.set_num_threads(before)
+    assert_all_same(results[0], exact, 2e-5)
+    # The gradient of the weight is a product of torch, whose order of sums depends on the number of threads.
+    assert all(torch.equal(a, b) for a, b in zip(results[0][:-1], results[1][:-1], strict=True))
 
 
 @pytest.mark.parametrize("primitive", PRIMITIVES)

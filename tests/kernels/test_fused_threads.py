@@ -69,7 +69,7 @@ def loaded_openmp_runtimes():
 @pytest.mark.slow
 def test_the_kernels_bring_no_openmp_runtime_of_their_own():
     script = (
-        "import torch, pathlib\n"
+        "import torch, sklearn.metrics, pathlib\n"  # which GraphGym imports, with a runtime of its own
         f"{inspect.getsource(loaded_openmp_runtimes).replace('Path(', 'pathlib.Path(')}\n"
         "before = loaded_openmp_runtimes()\n"
         "from graphgym_lcat.kernels import library\n"

@@ -1,13 +1,14 @@
 import copy
 import gc
 import pickle
+import resource
 import weakref
 
 import pytest
 import torch
 
 from graphgym_lcat.kernels import Graph, clear_graph_cache, find_graph
-from graphgym_lcat.kernels.cache import GraphCache
+from graphgym_lcat.kernels.cache import _CACHE, GraphCache
 
 EDGES = torch.tensor([[2, 0, 1, 1, 2, 0], [0, 1, 1, 0, 2, 2]])  # 1 → 1 and 2 → 2 are self-loops
 
@@ -155,3 +156,27 @@ def test_a_layout_made_in_inference_mode_serves_training(edge_index):
         assert graph.sorted_edges.src.tolist() == [2, 1, 0, 0]
     weight.index_select(0, graph.sorted_edges.src).sum().backward()
     assert weight.grad.tolist() == [2, 1, 1]
+
+
+def test_ten_thousand_graphs_neither_fill_the_cache_nor_leak():
+    """Batches die with their tensors: after 10,000 of them, there are as many layouts and bytes as after a few."""
+
+    def count_tensors():
+        return sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())
+
+    def train(steps):
+        for _ in range(steps):
+            assert find_graph(torch.randint(40, (2, 100)), 40, 40, True, True).compact.num_edges <= 100
+
+    clear_graph_cache()
+    train(100)
+    gc.collect()
+    tensors = count_tensors()
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    train(10_000)
+    gc.collect()
+    assert len(_CACHE) == 0
+    assert count_tensors() <= tensors + 2
+    assert (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 20_000
+    )  # KiB; the layouts of all graphs take 40 MB

@@ -34,6 +34,23 @@ def test_gatv2_allocates_one_chunk_at_a_time(graph_data, monkeypatch):
     assert EDGES * HEADS * CHANNELS > 10 * 8192
 
 
+@pytest.mark.parametrize(
+    ("free", "reserved", "chunk"),
+    [
+        (0, 0, torch_path.CHUNK_NUMEL),
+        (160 << 22, 0, 1 << 22),
+        (0, 160 << 22, 1 << 22),  # what torch's allocator keeps for itself
+        (1 << 40, 0, torch_path.GPU_CHUNK_NUMEL),
+    ],
+)
+def test_chunks_on_a_gpu_take_a_part_of_the_free_memory(free, reserved, chunk, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 1 << 40))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: reserved)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
+    assert torch_path.chunk_numel(torch.device("cuda")) == chunk
+    assert torch_path.chunk_numel(torch.device("cpu")) == torch_path.CHUNK_NUMEL
+
+
 @pytest.mark.parametrize("score", [-1e4, 1e4])
 def test_large_scores_stay_finite(score, graph_data):
     x, edge_index = graph_data

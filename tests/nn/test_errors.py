@@ -24,7 +24,7 @@ CONSTRUCTOR = [
         "`init` must be one of 'uniform', 'normal', got 'unifrom'; did you mean 'uniform'?",
     ),
     (ValueError, {"score_weights": "seperate"}, "got 'seperate'; did you mean 'separate'?"),
-    (ValueError, {"backend": "fast"}, "`backend` must be one of 'auto', 'torch', 'fused', got 'fast'"),
+    (ValueError, {"backend": "fast"}, "`backend` must be one of 'auto', 'torch', 'fused'"),
     (ValueError, {"heads": 0}, "`heads` must be a whole number of at least 1, got 0"),
     (ValueError, {"out_channels": 0}, "`out_channels` must be a whole number of at least 1, got 0"),
     (ValueError, {"fill_value": "median"}, "`fill_value` must be one of"),

@@ -22,7 +22,7 @@ def random_graph(nodes, seed):
     return Data(x=x, edge_index=erdos_renyi_graph(nodes, 0.2), y=torch.tensor([label]))
 
 
-GRAPHS = [random_graph(6 + i % 5, seed=i) for i in range(24)]
+GRAPHS = [random_graph(6 + i % 5, seed=i) for i in range(12)]
 
 
 def one_graph():
@@ -57,23 +57,23 @@ def train(loader, epochs, of_graphs):
 
 
 LOADERS = {
-    "data": (lambda: DataLoader(GRAPHS, batch_size=8, shuffle=True), True),
-    "data_list": (lambda: DataListLoader(GRAPHS, batch_size=8), True),
-    "dynamic": (lambda: DataLoader(GRAPHS, batch_sampler=DynamicBatchSampler(GRAPHS, 60, mode="node")), True),
-    "imbalanced": (lambda: DataLoader(GRAPHS, batch_size=8, sampler=ImbalancedSampler(GRAPHS)), True),
+    "data": (lambda: DataLoader(GRAPHS, batch_size=4, shuffle=True), True),
+    "data_list": (lambda: DataListLoader(GRAPHS, batch_size=4), True),
+    "dynamic": (lambda: DataLoader(GRAPHS, batch_sampler=DynamicBatchSampler(GRAPHS, 40, mode="node")), True),
+    "imbalanced": (lambda: DataLoader(GRAPHS, batch_size=4, sampler=ImbalancedSampler(GRAPHS)), True),
     "random_nodes": (lambda: RandomNodeLoader(one_graph(), num_parts=3), False),
-    "neighbors": (lambda: NeighborLoader(one_graph(), [4, 4, 4, 4], batch_size=64, shuffle=True), False),
+    "neighbors": (lambda: NeighborLoader(one_graph(), [4, 4, 4, 4], batch_size=32, shuffle=True), False),
 }
 
 
 @pytest.mark.parametrize("name", LOADERS)
 def test_training(name):
     build, of_graphs = LOADERS[name]
-    losses = train(build(), 5, of_graphs)
-    assert losses[-1] < 0.8 * losses[0]
+    losses = train(build(), 4, of_graphs)
+    assert losses[-1] < 0.9 * losses[0]
 
 
 def test_training_on_sparse_matrices():
-    graphs = [ToSparseTensor(layout=torch.sparse_csr)(graph.clone()) for graph in GRAPHS]
+    graphs = [ToSparseTensor(layout=torch.sparse_csr)(graph.clone()) for graph in GRAPHS[:4]]
     losses = train(graphs, 3, of_graphs=True)
     assert losses[-1] < losses[0]

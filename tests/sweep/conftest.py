@@ -7,6 +7,10 @@ import pytest
 from sweep_sandbox import FAKE_WORKER, Sandbox
 
 
+def pytest_addoption(parser):
+    parser.addoption("--kills", type=int, default=1000, metavar="N", help="SIGKILLs in test_kill_campaign.py")
+
+
 @pytest.fixture
 def sandbox(tmp_path, monkeypatch) -> Sandbox:
     monkeypatch.chdir(tmp_path)

@@ -11,7 +11,9 @@ import pytest
 from submitit.core.utils import DelayedSubmission
 
 from lcat_core import files
+from lcat_core.claims import Claim
 from lcat_core.errors import UserError
+from lcat_core.outcomes import Outcome
 from lcat_run import cli
 from lcat_run.engines import slurm_queue
 from lcat_run.engines.slurm import share_out
@@ -124,12 +126,44 @@ def test_a_job_whose_launcher_died_before_recording_it_is_found_and_submitted_ag
     (record,) = slurm_folder(sandbox.folder).glob("submission-*.json")
     record.write_text(json.dumps({**json.loads(record.read_text()), "job": None}))
     show_in_queue(slurm, sandbox)
+    (slurm / "ending").write_text("2")
     capsys.readouterr()
     submit(sandbox)
     said = capsys.readouterr()
     assert "job 777 was submitted by a launcher that died" in said.err
     assert "8 runs submitted" in said.out
     assert (slurm / "cancelled").read_text() == "777\n"
+
+
+def test_runs_that_an_orphaned_job_still_executes_are_submitted_again_when_it_has_ended(
+    slurm, sandbox, capsys, monkeypatch
+):
+    submit(sandbox)
+    (record,) = slurm_folder(sandbox.folder).glob("submission-*.json")
+    record.write_text(json.dumps({**json.loads(record.read_text()), "job": None}))
+    show_in_queue(slurm, sandbox)
+    claims = [Claim.take(sandbox.folder.make_run_dir(run.run_id)) for run in sandbox.folder.read_runs()]
+
+    def end(job):
+        for claim in claims:
+            claim.release(Outcome.PAUSED)
+
+    monkeypatch.setattr("lcat_run.engines.slurm.cancel_and_wait", end)
+    capsys.readouterr()
+    submit(sandbox)
+    assert "8 runs submitted" in capsys.readouterr().out
+
+
+def test_an_orphaned_job_that_does_not_end_is_named_and_nothing_is_submitted(slurm, sandbox, capsys, monkeypatch):
+    monkeypatch.setattr(slurm_queue, "SECONDS_UNTIL_ENDED", 0.0)
+    submit(sandbox)
+    (record,) = slurm_folder(sandbox.folder).glob("submission-*.json")
+    record.write_text(json.dumps({**json.loads(record.read_text()), "job": None}))
+    show_in_queue(slurm, sandbox)
+    (slurm / "ending").write_text("never")
+    assert submit(sandbox) == 2
+    assert "job 777, which was submitted by a launcher that died, is still ending" in capsys.readouterr().err
+    assert len(open_submissions(sandbox.folder)) == 1
 
 
 def test_a_refusal_of_sbatch_is_one_message(slurm, sandbox, capsys):

@@ -4,12 +4,13 @@ import warnings
 
 import pytest
 import torch
+from largest_tensor import LargestTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from triton_cases import GRAPHS, random_inputs
 
 from graphgym_lcat.kernels import dispatch, torch_path
 from graphgym_lcat.kernels.backend import Request
-from graphgym_lcat.kernels.triton import backend, self_test
+from graphgym_lcat.kernels.triton import backend, layout, self_test
 from graphgym_lcat.nn import LCATConv
 
 CASE = GRAPHS["hub"]
@@ -47,7 +48,7 @@ def test_operators_are_what_they_declare(name, device):
     torch.library.opcheck(operator.compiled, (*handle, *inputs), test_utils=checks)
 
 
-def layer(device, **options):
+def make_layer(device, **options):
     torch.manual_seed(0)
     return LCATConv(6, 5, heads=3, edge_dim=2, backend="triton", **options).to(device)
 
@@ -55,7 +56,7 @@ def layer(device, **options):
 @pytest.mark.parametrize("score", ["gat", "gatv2"])
 def test_a_layer_compiles_without_graph_breaks(score, device):
     torch._dynamo.reset()
-    conv, edges = layer(device, score=score), CASE.edge_index.to(device)
+    conv, edges = make_layer(device, score=score), CASE.edge_index.to(device)
     x, edge_attr = torch.randn(7, 6, device=device), torch.randn(22, 2, device=device)
     # Inductor would only turn the rest of the layer into C++, which takes longer than all else here.
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
@@ -95,7 +96,7 @@ class _Synchronising(TorchDispatchMode):
 
 @pytest.mark.parametrize("options", [{}, {"score": "gatv2", "dropout": 0.5}, {"lambda1": 0}])
 def test_no_call_waits_for_the_device_once_the_layout_is_cached(options, device):
-    conv, edges = layer(device, **options), CASE.edge_index.clone().to(device)
+    conv, edges = make_layer(device, **options), CASE.edge_index.clone().to(device)
     x, edge_attr = torch.randn(7, 6, device=device), torch.randn(22, 2, device=device)
     counts = []
     for _ in range(2):
@@ -158,3 +159,32 @@ def test_the_self_test_survives_a_kernel_that_fails(device, monkeypatch):
     monkeypatch.setattr(operators, "convolve", fail)
     message = self_test.compare_with_torch_path(device)
     assert message == "its convolution failed in a test on this device (RuntimeError: no such instruction)"
+
+
+@pytest.mark.parametrize("score", ["gat", "gatv2"])
+def test_a_layer_trains_under_autocast(score, device):
+    conv, edges = make_layer(device, score=score), CASE.edge_index.to(device)
+    x, edge_attr = torch.randn(7, 6, device=device), torch.randn(22, 2, device=device)
+    results = []
+    for name in ("triton", "torch"):
+        conv.backend = name
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            out = conv(x, edges, edge_attr)
+        results.append([out.detach(), *torch.autograd.grad(out.float().square().sum(), list(conv.parameters()))])
+    scale = max(float(t.abs().max()) for t in results[1])
+    for ours, expected in zip(*results, strict=True):
+        assert ours.dtype == expected.dtype
+        assert float((ours - expected).abs().max()) < 0.03 * scale
+
+
+@pytest.mark.parametrize("score", ["gat", "gatv2"])
+def test_no_tensor_has_the_size_of_edges_times_channels(score, device, monkeypatch):
+    monkeypatch.setattr(layout, "CHUNK", 64)
+    nodes, edges, heads, channels = 5, 400, 2, 64
+    edge_index = torch.randint(nodes, (2, edges)).to(device)
+    conv = LCATConv(6, channels, heads, score=score, dropout=0.5, backend="triton").to(device)
+    x = torch.randn(nodes, 6, device=device)
+    conv(x, edge_index)  # the layout is built once
+    with LargestTensor() as largest:
+        conv(x, edge_index).sum().backward()
+    assert 8 * largest.numel < edges * heads * channels  # the interpreter counts the bytes of what it copies

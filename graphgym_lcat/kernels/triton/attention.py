@@ -5,7 +5,6 @@ A tensor of shape ``[0]`` stands for one that is missing, as in the operators.
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -94,15 +93,16 @@ def _modes(matrix: Compressed):
         yield long.chunk_row.size(0), walk, {"MODE": CHUNKS.value, "CHUNK": matrix.chunk}
 
 
-def _softmax(matrix: Compressed, score: Score, value: Tensor | None, mask: Mask, dtype: torch.dtype):
+def _softmax(
+    matrix: Compressed, score: Score, value: Tensor | None, mask: Mask
+) -> tuple[Tensor | None, Tensor, Tensor]:
     """Sums (None without ``value``), shift and scale of every row."""
     key, sizes = score.key, score.sizes
     sizes["C"] = 1 if value is None else value.size(2)
     results: list[tuple[Tensor | None, Tensor, Tensor]] = []
     for programs, walk, mode in _modes(matrix):
-        is_partial = mode["MODE"] == CHUNKS.value
         shape = (programs, sizes["H"], sizes["C"])
-        out = None if value is None else key.new_empty(shape, dtype=torch.float32 if is_partial else dtype)
+        out = None if value is None else value.new_empty(shape, dtype=torch.float32)
         shift, scale = (key.new_empty(shape[:2], dtype=torch.float32) for _ in range(2))
         grid, options = _grid(programs, sizes, max(sizes["C"], sizes["D"]))
         arguments = *score.inputs, value, *mask, score.slope, out, shift, scale
@@ -126,16 +126,17 @@ def attend(
     seed: Tensor,
     probability: float,
     slope: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Weighted sums ``[num_dst, H, C]``, and shift and scale of the softmax."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Weighted sums ``[num_dst, H, C]``, shift and scale of the softmax, and the sums in float32 if they are rounded.
+
+    The backward pass subtracts their product with the gradient from all gradients of scores, where rounding would not cancel.
+    """
     score = _score(query, key, att, term, weight, slope)
-    dtype = result_type(query, key, att, value, term, weight)
-    return _softmax(graph.device_layout.by_dst, score, value, _mask(seed, probability), dtype)
-
-
-def result_type(*tensors: Tensor) -> torch.dtype:
-    """The type of the result of all inputs, by torch's rules of promotion. A missing one has the type of another."""
-    return reduce(torch.promote_types, (t.dtype for t in tensors))
+    out, shift, scale = _softmax(graph.device_layout.by_dst, score, value, _mask(seed, probability))
+    assert out is not None  # there is a value
+    if value.dtype == torch.float32:
+        return out, shift, scale, missing(out)
+    return out.to(value.dtype), shift, scale, out
 
 
 def attend_backward(
@@ -152,6 +153,7 @@ def attend_backward(
     out: Tensor,
     shift: Tensor,
     scale: Tensor,
+    exact: Tensor,
     grad: Tensor,
 ) -> tuple[Tensor, ...]:
     """Gradients of query, key, att, value, term and weight."""
@@ -159,7 +161,7 @@ def attend_backward(
     score = _score(query, key, att, term, weight, slope)
     mask = _mask(seed, probability)
     sizes = {**score.sizes, "C": value.size(2)}
-    grad_dot_out = (grad.float() * out.float()).sum(-1)
+    grad_dot_out = (grad * (out if _given(exact) is None else exact)).sum(-1, dtype=torch.float32)
     of_pair = _per_edge(graph, key)
     results: list[tuple[Tensor, Tensor]] = []
     for programs, walk, mode in _modes(layout.by_src):
@@ -197,8 +199,8 @@ def coefficients(
     """γ by edge number, ``[num_edges, H]``; 0 for dropped self-loops."""
     layout = graph.device_layout
     score = _score(query, key, att, term, weight, slope)
-    _, shift, scale = _softmax(layout.by_dst, score, None, Mask(None, 0, 1.0), torch.float32)
-    gamma = _per_edge(graph, key, result_type(query, key, att, term, weight))
+    _, shift, scale = _softmax(layout.by_dst, score, None, Mask(None, 0, 1.0))
+    gamma = _per_edge(graph, key, key.dtype)
     for programs, walk, mode in _modes(layout.by_dst):
         grid, options = _grid(programs, score.sizes, score.sizes["D"])
         arguments = *score.inputs, slope, shift, scale, gamma

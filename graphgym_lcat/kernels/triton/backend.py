@@ -61,7 +61,7 @@ def neighbor_mean(graph: Graph, value: Tensor) -> Tensor:
 def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor | float) -> Tensor:
     """See :meth:`.Backend.convolve`."""
     if not isinstance(lambda2, Tensor):
-        lambda2 = source.new_full((1,), lambda2)
+        lambda2 = source.new_full((1,), lambda2, dtype=torch.float32)
     train = torch.is_grad_enabled() and lambda2.requires_grad
     return operators.convolve(graph, target, source, lambda2, train)[0]
 

@@ -102,7 +102,7 @@ neighbor_mean = _operator(
 
 
 def _fake_convolve(handle: Handle, target: Tensor, source: Tensor, lambda2: Tensor, train: bool):
-    dtype = torch.promote_types(torch.promote_types(target.dtype, source.dtype), lambda2.dtype)
+    dtype = torch.promote_types(target.dtype, source.dtype)
     slope = target.new_empty(target.shape if train else 0, dtype=torch.float32)
     return target.new_empty(target.shape, dtype=dtype), slope
 
@@ -144,10 +144,11 @@ def _fake_attend(
     handle: Handle, query: Tensor, key: Tensor, att: Tensor, value: Tensor, term: Tensor, weight: Tensor, *_
 ):
     num_dst, (heads, channels) = handle[2], value.shape[1:]
-    dtype = attention.result_type(query, key, att, value, term, weight)
     shape = (num_dst, heads)
     state = (value.new_empty(shape, dtype=torch.float32) for _ in range(2))
-    return value.new_empty(*shape, channels, dtype=dtype), *state
+    is_rounded = value.dtype != torch.float32
+    exact = value.new_empty((*shape, channels) if is_rounded else 0, dtype=torch.float32)
+    return value.new_empty(*shape, channels), *state, exact
 
 
 _SCORE = "Tensor query, Tensor key, Tensor att"
@@ -157,13 +158,14 @@ _DROPOUT = "Tensor seed, float probability"
 attend = _operator(
     "attend",
     f"{_SCORE}, Tensor value, {_EDGES}, {_DROPOUT}, float slope",
-    3,
+    4,
     (attention.attend, attention.attend_backward),
     (_fake_attend, lambda handle, *inputs: _like(*inputs[:6])),
-    f"{_SCORE}, Tensor value, {_EDGES}, {_DROPOUT}, float slope, Tensor out, Tensor shift, Tensor scale, Tensor grad",
+    f"{_SCORE}, Tensor value, {_EDGES}, {_DROPOUT}, float slope, Tensor out, Tensor shift, Tensor scale, "
+    "Tensor exact, Tensor grad",
     6,
     keep=range(9),
-    keep_results=range(3),
+    keep_results=range(4),
 )
 
 coefficients = _operator(
@@ -172,11 +174,7 @@ coefficients = _operator(
     1,
     (attention.coefficients, attention.coefficients_backward),
     (
-        lambda handle, query, key, att, term, weight, slope: key.new_empty(
-            handle[0].size(1) + _self_loops(handle),
-            key.size(1),
-            dtype=attention.result_type(query, key, att, term, weight),
-        ),
+        lambda handle, query, key, *rest: key.new_empty(handle[0].size(1) + _self_loops(handle), key.size(1)),
         lambda handle, *inputs: _like(*inputs[:5]),
     ),
     f"{_SCORE}, {_EDGES}, float slope, Tensor gamma, Tensor grad",

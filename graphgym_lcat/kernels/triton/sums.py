@@ -89,7 +89,7 @@ def mean_backward(graph: Graph, grad: Tensor) -> Tensor:
 def convolve(graph: Graph, target: Tensor, source: Tensor, lambda2: Tensor, train: bool) -> tuple[Tensor, Tensor]:
     """The convolution, and its derivative with respect to ``lambda2`` if the call is part of ``train``-ing it."""
     layout = graph.device_layout
-    dtype = torch.promote_types(torch.promote_types(target.dtype, source.dtype), lambda2.dtype)
+    dtype = torch.promote_types(target.dtype, source.dtype)
     out = target.new_empty(target.shape, dtype=dtype)
     slope = target.new_empty(target.shape if train else 0, dtype=torch.float32)
     sum_rows(
