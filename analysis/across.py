@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from lcat_analysis.compare import ALPHA, Comparisons, pair_name
 from lcat_analysis.metrics import ACCURACY, Measure
@@ -137,6 +136,8 @@ def summarise_pairs(effects: pd.DataFrame, measure: Measure, alpha: float = ALPH
     tested = table["p_wilcoxon"].notna()
     table["p_holm"] = math.nan
     if tested.any():
+        from statsmodels.stats.multitest import multipletests
+
         table.loc[tested, "p_holm"] = multipletests(table.loc[tested, "p_wilcoxon"].to_numpy(float), method="holm")[1]
     return table
 

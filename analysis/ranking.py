@@ -14,7 +14,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from lcat_analysis.across import one_condition_per_dataset
 from lcat_analysis.compare import ALPHA
@@ -135,6 +134,8 @@ def _posthoc(means: pd.DataFrame) -> pd.DataFrame:
         scale = np.abs(means[[one, other]].to_numpy(float)).max()
         p = signed_rank_p(merge_equal_magnitudes(differences, SINGLE_PRECISION * scale))
         rows.append({"model": one, "other": other, "difference": differences.mean(), "p": p})
+    from statsmodels.stats.multitest import multipletests
+
     table = pd.DataFrame(rows)
     return table.assign(p_holm=multipletests(table["p"].to_numpy(float), method="holm")[1])
 

@@ -71,8 +71,8 @@ def test_compiles_without_graph_breaks(name, x, edge_index):
             out = call(inputs, edges)
             grads.append(torch.autograd.grad(out.square().sum(), (inputs, conv.lin.weight)))
             with torch.no_grad():
-                torch.testing.assert_close(call(x, edges), out.detach())
-        torch.testing.assert_close(*grads)
+                torch.testing.assert_close(call(x, edges), out.detach(), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.slow
