@@ -244,7 +244,11 @@ def _footer(
     ]
     notes += [*_split_notes(selection), *_selection_notes(selection)]
     if comparisons is not None and len(comparisons.tested):
-        adjusted = "unadjusted, as in the paper" if correction == "none" else f"Holm over {comparisons.family_text()}"
+        adjusted = (
+            "not corrected for the number of tests"
+            if correction == "none"
+            else f"Holm over {comparisons.family_text()}"
+        )
         test = "two-sided paired t-test"
         if comparisons.unit == "split":
             test = "two-sided corrected resampled t-test of the means of splits"

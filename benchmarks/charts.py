@@ -205,7 +205,7 @@ def target_chart(result: Result) -> Figure:
         )
         axis.barh(position, share, color=colors[row["verdict"]], height=0.72)
         axis.plot([aim, aim], [position - 0.4, position + 0.4], color="black", linewidth=1.4)
-        text = f"{row['ratio']:.2f}" + ("" if share <= LONGEST_SHARE else " →")
+        text = f"{row['ratio']:.3g}" + ("" if share <= LONGEST_SHARE else " →")
         axis.text(1.02, position, text, va="center", fontsize=8, transform=axis.get_yaxis_transform())
     names = [f"{row['what']}, {count(row['threads'], 'thread')}" for row in rows]
     axis.set_yticks(range(len(rows)), names, fontsize=8)

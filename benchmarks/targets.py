@@ -176,11 +176,10 @@ def _row(group: Group, target: Target, threads: int, seconds: Seconds) -> Row:
 
 
 def verdict(target: Target, ratio: float) -> str:
-    """Whether a ratio reaches the aim, only what it must, or neither. Ratios are compared as they are shown."""
-    shown = float(f"{ratio:.2f}")
-    if target.reaches(shown, target.aim):
+    """Whether a ratio reaches the aim, only what it must, or neither."""
+    if target.reaches(ratio, target.aim):
         return "aim reached"
-    return "met" if target.reaches(shown, target.must) else "not met"
+    return "met" if target.reaches(ratio, target.must) else "not met"
 
 
 def _place(row: Row) -> tuple[int, int]:
@@ -193,7 +192,7 @@ def text_table(result: Result) -> str:
     lines = [f"{'':<66}{'threads':>8}{'ratio':>8}{'must':>8}{'aim':>8}"]
     for row in result["measurements"]:
         must, aim = (f"{_sign(row)} {row[bound]:g}" for bound in ("must", "aim"))
-        lines.append(f"{row['what']:<66}{row['threads']:>8}{row['ratio']:>8.2f}{must:>8}{aim:>8}  {row['verdict']}")
+        lines.append(f"{row['what']:<66}{row['threads']:>8}{row['ratio']:>8.3g}{must:>8}{aim:>8}  {row['verdict']}")
     return "\n".join(lines)
 
 
@@ -202,7 +201,7 @@ def markdown_table(result: Result) -> str:
     lines = ["| ratio | threads | measured | must | aim | |", "|---|---:|---:|---:|---:|---|"]
     for row in result["measurements"]:
         must, aim = (f"{_sign(row)} {row[bound]:g}" for bound in ("must", "aim"))
-        lines.append(f"| {row['what']} | {row['threads']} | {row['ratio']:.2f} | {must} | {aim} | {row['verdict']} |")
+        lines.append(f"| {row['what']} | {row['threads']} | {row['ratio']:.3g} | {must} | {aim} | {row['verdict']} |")
     return "\n".join(lines)
 
 

@@ -166,4 +166,10 @@ def _is_ordinary(value: str | float | None) -> bool:
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
+    mark = getattr(error, "problem_mark", None)
+    if isinstance(error, yaml.scanner.ScannerError | yaml.parser.ParserError) and isinstance(mark, yaml.Mark):
+        snippet = (mark.get_snippet(indent=0, max_length=60) or "").partition("\n")[0].strip()
+        opened = error.context_mark
+        begun = f" ({error.context}, begun in line {opened.line + 1})" if opened is not None and error.context else ""
+        text = f"line {mark.line + 1}, {snippet!r}: {error.problem}{begun}" if snippet else text
     return text if len(text) <= 300 else f"{text[:300]}…"

@@ -48,7 +48,7 @@ OGB = """\
 ## At the paper's size
 
 The grids `ogb`, `noise`, `init` and `ablation` are the paper's own, on ogbn-arxiv, -products, -mag and -proteins. They need
-`pip install 'graphgym-lcat[ogb]'` and OGB's files where the `ogb` package puts them, `<dataset.dir>/ogbn_arxiv` and so on.
+`pip install ogb` and OGB's files where the `ogb` package puts them, `<dataset.dir>/ogbn_arxiv` and so on.
 `lcat datasets` shows which are present. Nothing is downloaded automatically. To try a grid without the files, generate random
 data of the same shape and use fewer epochs:
 

@@ -15,6 +15,7 @@ from lcat_run.optional_packages import missing_package
 from lcat_run.terminal import survive_closed_terminal, write_any_text
 
 COMMANDS = (
+    "init",
     "run",
     "sweep",
     "status",

@@ -1,4 +1,4 @@
-"""Optional packages: which extra of this package installs each, and the message if one is missing."""
+"""Optional packages: what needs each, and the message if one is missing, which works in a clone too."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from importlib.util import find_spec
 
 from lcat_core.errors import MissingPackage
 
-#: Importable name → (extra, what needs it).
-_EXTRAS = {
-    "jinja2": ("analysis", "the analysis"),
-    "matplotlib": ("analysis", "the analysis"),
-    "statsmodels": ("analysis", "the analysis"),
-    "pyarrow": ("parquet", "a .parquet file"),
-    "submitit": ("slurm", "--engine slurm"),
+_ANALYSIS = "jinja2 matplotlib statsmodels"
+#: Importable name → (packages to install, what needs them).
+_PACKAGES = {
+    "jinja2": (_ANALYSIS, "the analysis"),
+    "matplotlib": (_ANALYSIS, "the analysis"),
+    "statsmodels": (_ANALYSIS, "the analysis"),
+    "pyarrow": ("pyarrow", "a .parquet file"),
+    "submitit": ("submitit", "--engine slurm"),
     "ogb": ("ogb", "ogbn-*"),
-    "tensorboardX": ("tensorboard", "tensorboard_each_run"),
+    "tensorboardX": ("tensorboardX", "tensorboard_each_run"),
 }
 
 
 def missing_package(name: str | None) -> MissingPackage | None:
     """Return the error for an optional package that is not installed; None for a module that is not one of them."""
     package = (name or "").partition(".")[0]
-    if package not in _EXTRAS:
+    if package not in _PACKAGES:
         return None
-    extra, user = _EXTRAS[package]
-    return MissingPackage(f"{package} is not installed; {user} needs: pip install 'graphgym-lcat[{extra}]'")
+    packages, user = _PACKAGES[package]
+    return MissingPackage(f"{package} is not installed; {user} needs: pip install {packages}")
 
 
 def require(name: str) -> None:

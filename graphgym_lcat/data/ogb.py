@@ -203,7 +203,7 @@ def import_ogb() -> Any:
         import ogb.nodeproppred
     except ModuleNotFoundError as error:
         raise MissingPackage(
-            f"ogbn datasets need the ogb package, and {error.name} is not installed: pip install 'graphgym-lcat[ogb]'"
+            f"ogbn datasets need the ogb package, and {error.name} is not installed: pip install ogb"
         ) from error
     finally:
         if earlier is absent:

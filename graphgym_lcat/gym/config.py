@@ -60,7 +60,7 @@ NORMS = ("batch", "layer")
 OUTPUTS = ("linear", "layer")
 
 KEYS = (
-    Key("lcat.score", "gat", "Score of the attention.", one_of(SCORES)),
+    Key("lcat.score", "gat", "Score of the attention; `my_module.cosine` is a function of your own.", one_of(SCORES)),
     Key("lcat.lambda1", None, "Weight of attention against convolution: 0 is a GCN.", LAMBDA),
     Key("lcat.lambda2", None, "Convolution of the score's input: 0 is GAT, 1 is CAT.", LAMBDA),
     Key("lcat.lambda_per_head", False, "Learn one pair of λ per head instead of one per layer.", FLAG),

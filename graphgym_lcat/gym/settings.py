@@ -68,7 +68,7 @@ def coerce_settings(settings: Mapping[str, Any], where: str = "") -> Settings:
 
 
 def import_plugins(settings: Mapping[str, Any], where: str = "") -> None:
-    """Import the modules that ``lcat.plugins`` names.
+    """Import the modules that ``lcat.plugins`` names, and the score that ``lcat.score`` names in a module.
 
     Raises:
         SettingsError: A module cannot be imported.
@@ -78,8 +78,9 @@ def import_plugins(settings: Mapping[str, Any], where: str = "") -> None:
         return  # checked, and refused, like any other value
     try:
         plugins.import_plugins(names)
+        plugins.import_score(settings.get(plugins.SCORE_KEY))
     except SettingsError as error:
-        raise SettingsError(f"{error}{where and f' ({where.strip()})'}", plugins.KEY) from error
+        raise SettingsError(f"{error}{where and f' ({where.strip()})'}", error.key) from error
 
 
 def _coerce(key: str, value: Any, where: str, defaults: Settings) -> Any:

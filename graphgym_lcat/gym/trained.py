@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch_geometric.data import Data, HeteroData
 
 from graphgym_lcat.data.tensor_file import DamagedFile, load_tensors
 from graphgym_lcat.gym.build import build, select_device
+from graphgym_lcat.gym.trained_attention import LayerAttention, attention_of
 from lcat_core.errors import ResultsError
 from lcat_core.run_folder import RESULT, WEIGHTS, read_result
 
 
-def load_run(run_dir: str | os.PathLike[str]) -> tuple[torch.nn.Module, Data | HeteroData]:
+class TrainedRun(NamedTuple):
+    """A trained network in evaluation mode, and its graph; unpacks as ``model, data``."""
+
+    model: torch.nn.Module
+    data: Data | HeteroData
+
+    def attention(self) -> list[LayerAttention]:
+        """Return edges, coefficients and λ of every attention layer, in order."""
+        return attention_of(self.model, self.data)
+
+
+def load_run(run_dir: str | os.PathLike[str]) -> TrainedRun:
     """Return the network of a run with the weights of its best epoch, in evaluation mode, and the graph it was trained on.
 
     The run needs ``lcat.save_model: true``. GraphGym's ``cfg`` becomes that of the run. Like every network of GraphGym, this one
@@ -42,4 +55,4 @@ def load_run(run_dir: str | os.PathLike[str]) -> tuple[torch.nn.Module, Data | H
         raise ResultsError(
             f"{run_dir / WEIGHTS} does not fit the network of its run: {str(error).splitlines()[0]:.200}"
         ) from error
-    return parts.model.eval(), parts.data.to(device)
+    return TrainedRun(parts.model.eval(), parts.data.to(device))

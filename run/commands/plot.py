@@ -21,11 +21,13 @@ KINDS = {
     "noise": "the metric against the level of noise",
     "csbm": "the synthetic experiments, with the two thresholds",
     "paper": "a heat map of our numbers minus the published ones",
+    "attention": "coefficients and their entropy by degree, of one run with `lcat.save_model: true`: RESULTS is its folder",
 }
 HELP = "draw a figure: " + ", ".join(KINDS)
 EXAMPLES = """\
   lcat plot real lambdas --dataset Cora
   lcat plot real curves -o figures/curves.pdf
+  lcat plot results/real/runs/lcat-Cora-s0-… attention
   lcat plot real curves --models gat lcat --no-bands
   lcat plot csbm csbm -o figures --format svg"""
 
@@ -42,6 +44,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> None:
+    if args.kind == "attention":
+        for path in save_figure(_draw_attention(args), args, args.kind, folder=Path()):
+            print(f"wrote {path}")
+        return
     _, selection = load_and_select(args)
     _check_datasets(args.dataset or [], selection)
     for path in save_figure(_draw(args, selection), args, args.kind, folder=Path()):
@@ -65,6 +71,28 @@ def _draw(args: argparse.Namespace, selection: Selection) -> Figure:
     if args.kind == "paper":
         return paper.paper_figure(paper.beside_paper(selection), selection)
     return {"distribution": lambdas.distribution_figure, "noise": noise.noise_figure}[args.kind](selection)
+
+
+def _draw_attention(args: argparse.Namespace) -> Figure:
+    """Load the trained network of one run, and draw the attention of its layers."""
+    import graphgym_lcat  # noqa: F401  (registers everything with GraphGym)
+    from graphgym_lcat.gym.trained import load_run
+    from lcat_analysis.attention import Attention, attention_figure
+
+    layers = [
+        Attention(
+            layer.edge_index[1].cpu().numpy(),
+            layer.alpha.cpu().numpy(),
+            f"λ1 {_short(layer.lambda1)}  λ2 {_short(layer.lambda2)}",
+        )
+        for layer in load_run(args.results).attention()
+    ]
+    return attention_figure(layers)
+
+
+def _short(value: float | tuple[float, ...]) -> str:
+    values = value if isinstance(value, tuple) else (value,)
+    return "/".join(f"{number:.2f}" for number in values)
 
 
 def _check_datasets(names: list[str], selection: Selection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -50,8 +51,15 @@ def execute(args: argparse.Namespace) -> int:
         if word.startswith("--"):
             raise UserError(f"options come before the settings, got {word!r} after {args.settings[0]!r}")
     path = find_yaml(args.cfg, "lcat_configs")
-    with handle_signals(PAUSE_SIGNALS, _stop):
+    with handle_signals(PAUSE_SIGNALS, _stop), handle_signals((signal.SIGINT,), _pause):
         return _execute(args, path)
+
+
+def _pause(number: int, frame: FrameType | None) -> None:
+    """Turn the first Ctrl-C into a pause, which writes a checkpoint; a second one ends the command at once."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    print("\nstopping: writing a checkpoint (again to kill)", file=sys.stderr)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -52,6 +52,8 @@ _FIELDS = (
 )
 _INCLUDE_FIELDS = ("models", "axes", "seeds", "set")
 _COMMAND_LINE = "the command line"
+#: Groups of settings that people write where the fields of a grid belong.
+_GROUPS = ("dataset", "model", "gnn", "optim", "lcat", "train", "noise", "block_model", "csbm", "metric_best")
 
 
 def find_config(name: str, grid: Path) -> Path:
@@ -81,6 +83,7 @@ def parse_grid(document: Any, source: str, overrides: Settings, default_name: st
     check_plain(document, source)
     check_plain(overrides, _COMMAND_LINE)
     document = as_mapping(document, "a grid", source)
+    _check_place(document, source)
     check_fields(document, _FIELDS, source)
     name, base = _name_and_base(document, source, default_name)
     seeds_source = _COMMAND_LINE if "seeds" in overrides else source
@@ -127,6 +130,20 @@ def parse_grid(document: Any, source: str, overrides: Settings, default_name: st
         where=f"{source} or on the command line" if overrides else source,
         document={key: value for key, value in normal.items() if value not in (None, {}, [])},
     )
+
+
+def _check_place(document: Mapping[str, Any], source: str) -> None:
+    """Refuse a setting of the runs among the fields of the grid."""
+    for key, value in document.items():
+        if key != "model" and key.partition(".")[0] in _GROUPS:
+            place = (
+                "`axes`, to run all its values,"
+                if isinstance(value, list)
+                else "`set`, or under `axes` with a list of values,"
+            )
+            raise UserError(
+                f"{key!r} in {source} is a setting of runs: put it under {place} not beside `name` and `models`"
+            )
 
 
 def _name_and_base(document: Mapping[str, Any], source: str, default_name: str) -> tuple[str, str | None]:

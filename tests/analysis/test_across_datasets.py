@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +180,15 @@ def test_the_documentation_has_the_published_numbers():
     for table in (pairs_table(published_across()), trend_table(published_trend())):
         rows = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
         assert "\n".join(rows) in page
+
+
+def test_the_documented_error_rates_are_in_the_page_within_three_standard_errors_of_five_per_cent():
+    docs = Path(__file__).parents[2] / "docs"
+    rates = pd.read_csv(docs / "error_rates.csv")
+    page = (docs / "analysis.md").read_text(encoding="utf-8")
+    for row in rates.to_dict("records"):
+        test = row["test"] if row["recommended"] else f"*{row['test']}*"
+        assert f"| {row['data']} | {test} | {100 * row['type_1_error']:.1f} % | {100 * row['power']:.0f} % |" in page
+    repetitions = int(re.search(r"(\d+) repetitions each", page)[1])
+    three_errors = 3 * (0.05 * 0.95 / repetitions) ** 0.5
+    assert rates.loc[rates["recommended"], "type_1_error"].max() <= 0.05 + three_errors

@@ -77,3 +77,9 @@ def test_a_generated_file_is_read_and_a_damaged_one_is_a_value_error(tmp_path):
     path.write_text("a: [")
     with pytest.raises(ValueError, match="not valid YAML"):
         read_generated_yaml(path)
+
+
+def test_a_mistake_is_shown_with_its_line(tmp_path):
+    (tmp_path / "bad.yaml").write_text("a: 1\noptim:\n  base_lr: [0.1\ngnn: 2\n")
+    with pytest.raises(UserError, match=r"line 4, 'gnn: 2': expected ',' or '\]', but got ':' .*begun in line 3"):
+        read_yaml(tmp_path / "bad.yaml")

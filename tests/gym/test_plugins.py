@@ -10,6 +10,8 @@ from torch_geometric.graphgym.register import layer_dict
 
 from graphgym_lcat.gym.plugins import import_plugins
 from graphgym_lcat.gym.settings import check_settings, default_settings, read_settings
+from graphgym_lcat.nn import LCATConv
+from graphgym_lcat.nn.scores import SCORES
 from lcat_core.errors import SettingsError
 
 
@@ -116,3 +118,27 @@ def test_a_layer_of_a_plugin_is_not_ours_because_of_its_name(write_module, monke
         settings = {"gnn.layer_type": name, "gnn.dim_inner": 10, "lcat.heads": 4, "lcat.lambda1": 0.5}
         settings["dataset.split_mode"] = "random"
         assert check_settings(settings) == settings
+
+
+def test_a_score_is_named_by_its_module(write_module):
+    write_module("my_scores", "def dot(u, v):\n    return (u * v).sum(dim=-1)\n")
+    try:
+        assert check_settings({"lcat.score": "my_scores.dot"})["lcat.score"] == "my_scores.dot"
+        conv = LCATConv(4, 2, heads=2, score="my_scores.dot")
+        assert conv(torch.ones(3, 4), torch.tensor([[0, 1], [1, 2]])).shape == (3, 4)
+    finally:
+        SCORES.pop("my_scores.dot", None)
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        ("my_scores.dott", "`lcat.score` names 'my_scores.dott', but my_scores has no 'dott'; did you mean 'dot'"),
+        ("other.dot", "`lcat.score` names 'other', which is neither a module in"),
+        ("my_scores.number", "`lcat.score` names 'my_scores.number': `score` must be a function"),
+    ],
+)
+def test_a_score_that_a_module_does_not_have_is_named(write_module, score, message):
+    write_module("my_scores", "number = 3\ndef dot(u, v):\n    return (u * v).sum(dim=-1)\n")
+    with pytest.raises(SettingsError, match=message):
+        check_settings({"lcat.score": score})

@@ -10,6 +10,7 @@ from torch_geometric.graphgym.config import cfg
 from graphgym_lcat.gym.runner import Run, execute
 from graphgym_lcat.gym.trained import load_run
 from lcat_core.errors import ResultsError
+from lcat_run import cli
 
 
 def test_the_network_scores_what_the_run_says(tmp_path, small):
@@ -63,3 +64,33 @@ def test_a_run_without_weights_says_how_to_get_them(tmp_path, small):
 def test_a_folder_that_is_not_a_finished_run_is_refused(tmp_path):
     with pytest.raises(ResultsError, match="is not a finished run"):
         load_run(tmp_path)
+
+
+def test_the_attention_of_every_layer_sums_to_one_per_receiver(tmp_path, small):
+    run = Run(tmp_path / "run", "lcat", {**small, "lcat.save_model": True}, params={})
+    result = execute(run)
+    trained = load_run(run.run_dir)
+    layers = trained.attention()
+    assert [[layer.lambda1, layer.lambda2] for layer in layers] == result["lambdas"]
+    for layer in layers:
+        assert layer.alpha.shape == (layer.edge_index.size(1), 2)
+        sums = torch.zeros(trained.data.num_nodes, 2).index_add_(0, layer.edge_index[1], layer.alpha)
+        torch.testing.assert_close(sums, torch.ones_like(sums))
+    outputs, _ = trained.model(copy.copy(trained.data))  # the hooks are gone, and the network still works
+    assert outputs.size(0) == trained.data.num_nodes
+
+
+def test_a_network_without_attention_says_so(tmp_path, small):
+    run = Run(tmp_path / "run", "dense", {**small, "gnn.layer_type": "linear", "lcat.save_model": True}, params={})
+    execute(run)
+    with pytest.raises(ResultsError, match="no layer of the types lcatconv and catconv"):
+        load_run(run.run_dir).attention()
+
+
+def test_the_attention_of_a_run_is_drawn(tmp_path, small, capsys):
+    run = Run(tmp_path / "run", "lcat", {**small, "lcat.save_model": True}, params={})
+    execute(run)
+    assert cli.main(["plot", str(run.run_dir), "attention", "-o", str(tmp_path / "attention.svg")]) == 0
+    assert (tmp_path / "attention.svg").stat().st_size > 1000
+    assert cli.main(["plot", str(tmp_path), "attention"]) == 2
+    assert "is not a finished run" in capsys.readouterr().err

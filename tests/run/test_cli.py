@@ -246,7 +246,9 @@ def test_errors_are_reported_in_one_place(error, status, message, monkeypatch, c
 
     monkeypatch.setattr("lcat_run.commands.layers.execute", fail)
     assert cli.main(["layers"]) == status
-    expected = "lcat layers: matplotlib is not installed; the analysis needs: pip install 'graphgym-lcat[analysis]'\n"
+    expected = (
+        "lcat layers: matplotlib is not installed; the analysis needs: pip install jinja2 matplotlib statsmodels\n"
+    )
     assert capsys.readouterr().err == (message or expected)
 
 

@@ -199,3 +199,16 @@ def test_a_setting_of_the_command_line_wins_over_the_rules_for_some_runs():
     grid = parse({"optim.max_epoch": 2}, override=[rule])
     assert [rule.set for rule in grid.override] == [{"gnn.act": "elu"}]
     assert grid.document["override"] == [{"when": {"model": "gcn"}, "set": {"gnn.act": "elu"}}]
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        ({"optim.base_lr": [0.1, 0.2]}, "`axes`, to run all its values"),
+        ({"optim": {"max_epoch": 5}}, "`set`, or under `axes`"),
+    ],
+)
+def test_a_setting_in_the_wrong_place_says_where_it_belongs(field, place):
+    with pytest.raises(UserError) as error:
+        parse_grid({"models": ["gat"], **field}, "g.yaml", {})
+    assert "in g.yaml is a setting of runs: put it under " + place in str(error.value)
