@@ -108,7 +108,12 @@ class _StrictLoader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except yaml.YAMLError:
             raise
-        except (ValueError, AttributeError, OverflowError) as error:  # a date or number that does not exist
+        except (
+            ValueError,
+            LookupError,
+            AttributeError,
+            OverflowError,
+        ) as error:  # a date or number that does not exist
             raise yaml.constructor.ConstructorError(
                 None, None, f"invalid value {shortened(node.value, 80)} ({error})", node.start_mark
             ) from error

@@ -18,6 +18,7 @@ MERGES = "m0: &m0 {k: 1}\n" + "".join(f"m{n}: &m{n}\n  <<: [{', '.join([f'*m{n -
         pytest.param("a: " + "[" * 5000 + "]" * 5000, "nested more than 50 levels deep", id="deep"),
         pytest.param("a: 2001-99-99", "invalid value '2001-99-99'", id="date"),
         pytest.param("a: !!timestamp x", "invalid value 'x'", id="timestamp"),
+        pytest.param("a: !!int ''", "invalid value", id="empty int"),
         pytest.param("a: !!int x", "is not valid YAML", id="int tag"),
         pytest.param("a: " + "9" * 5000, "is not valid YAML", id="5000 digits"),
         pytest.param("a: " + "9" * 400, "expected text, a number", id="400 digits"),
