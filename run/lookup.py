@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,7 +15,7 @@ def find_yaml(name: str, package: str) -> Path:
     Raises:
         UserError: There is neither.
     """
-    if Path(name).is_file():
+    if os.path.isfile(name):  # unlike Path.is_file, not an error for a name that no file can have
         return Path(name)
     folder = Path(str(files(package)))
     packaged = {path.name: path for path in sorted(folder.glob("*.yaml"))}
