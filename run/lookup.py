@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from lcat_core.errors import UserError, did_you_mean
+from lcat_core.strict_yaml import shortened
 
 
 def find_yaml(name: str, package: str) -> Path:
@@ -24,4 +25,4 @@ def find_yaml(name: str, package: str) -> Path:
             return packaged[candidate]
     stems = [path.stem for path in packaged.values()]
     hint = did_you_mean(Path(name).stem, stems) or "."
-    raise UserError(f"{name!r} is neither a file nor an included name{hint} Known: {', '.join(stems)}")
+    raise UserError(f"{shortened(name)} is neither a file nor an included name{hint} Known: {', '.join(stems)}")

@@ -66,7 +66,7 @@ def find_config(name: str, grid: Path) -> Path:
     for candidate in (grid.parent / name, Path(name)):
         if os.path.isfile(candidate) and candidate.resolve() != grid.resolve() and candidate.resolve().parent != grids:
             return candidate
-    packaged = Path(str(resources.files("lcat_configs"))) / Path(name).with_suffix(".yaml").name
+    packaged = Path(str(resources.files("lcat_configs"))) / f"{Path(name).stem}.yaml"
     return packaged if os.path.isfile(packaged) and Path(name).name == name else find_yaml(name, "lcat_configs")
 
 
