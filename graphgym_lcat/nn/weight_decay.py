@@ -83,6 +83,6 @@ def _join_groups(optimizer: Optimizer, *_: Any) -> None:
     if split:
         added = {id(group) for _, _, group in split}
         optimizer.param_groups[:] = [group for group in optimizer.param_groups if id(group) not in added]
-        for group, parameters, _ in split:
+        for group, parameters, _added in split:
             group["params"] = parameters
         split.clear()
