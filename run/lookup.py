@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
 from lcat_core.errors import UserError, did_you_mean
+from lcat_core.strict_yaml import shortened
 
 
 def find_yaml(name: str, package: str) -> Path:
@@ -14,7 +16,7 @@ def find_yaml(name: str, package: str) -> Path:
     Raises:
         UserError: There is neither.
     """
-    if Path(name).is_file():
+    if os.path.isfile(name):  # unlike Path.is_file, not an error for a name that no file can have
         return Path(name)
     folder = Path(str(files(package)))
     packaged = {path.name: path for path in sorted(folder.glob("*.yaml"))}
@@ -23,4 +25,4 @@ def find_yaml(name: str, package: str) -> Path:
             return packaged[candidate]
     stems = [path.stem for path in packaged.values()]
     hint = did_you_mean(Path(name).stem, stems) or "."
-    raise UserError(f"{name!r} is neither a file nor an included name{hint} Known: {', '.join(stems)}")
+    raise UserError(f"{shortened(name)} is neither a file nor an included name{hint} Known: {', '.join(stems)}")

@@ -82,6 +82,7 @@ def test_what_the_demo_prints_has_the_form_of_the_real_thing(tmp_path, monkeypat
     degrees = {point["dataset.label"]: point["block_model.avg_degree"] for point in grid["axes"]["degree"]}
     datasets = tuple(degrees)
     monkeypatch.setattr(fake_results, "DEGREES", degrees)
+    monkeypatch.setenv("COLUMNS", "120")
     runs = len(grid["models"]) * len(datasets) * grid["seeds"]
     shown = between("<!-- demo:begin -->", "<!-- demo:end -->").strip("`\n")
     begin, table, end = re.split(r"\n\n(?=Test accuracy)|\n(?=\nwrote )", shown)

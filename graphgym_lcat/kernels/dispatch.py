@@ -7,7 +7,6 @@ one steps in.
 
 from __future__ import annotations
 
-import functools
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -40,6 +39,7 @@ SelfTest = Callable[[torch.device], str | None]
 
 _BACKENDS: dict[str, Backend] = {}
 _SELF_TESTS: dict[str, SelfTest] = {}
+_SELF_TEST_RESULTS: dict[tuple[str, str, int | None], bool] = {}
 
 
 def register_backend(backend: Backend, self_test: SelfTest | None = None) -> None:
@@ -150,8 +150,14 @@ def describe_backend() -> str:
 
 
 @torch.compiler.assume_constant_result
-@functools.cache
 def _passes_self_test(name: str, device_type: str, index: int | None) -> bool:
+    key = name, device_type, index
+    if key not in _SELF_TEST_RESULTS:  # not functools.cache, about which compiled code warns
+        _SELF_TEST_RESULTS[key] = _run_self_test(name, device_type, index)
+    return _SELF_TEST_RESULTS[key]
+
+
+def _run_self_test(name: str, device_type: str, index: int | None) -> bool:
     device = torch.device(device_type if index is None else f"{device_type}:{index}")
     reason = _SELF_TESTS[name](device)
     if reason is not None and device_type != "cpu":

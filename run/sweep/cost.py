@@ -22,16 +22,22 @@ def cost(plan: Plan, run: RunRecord) -> float:
     """Return a number that grows with the time of a run; one unit is about one edge visited once."""
     settings = {**plan.defaults, **run.settings(plan.common)}
     nodes, edges = _size(settings)
-    width = settings.get("gnn.dim_inner", 32) / 32
+    width = _number(settings, "gnn.dim_inner", 32) / 32
     step = _STEP_OVERHEAD + width * (_NODE_WEIGHT * nodes + edge_cost(settings) * edges)
-    return float(settings.get("optim.max_epoch", 1) * (1 + settings.get("gnn.layers_mp", 1)) * step)
+    return _number(settings, "optim.max_epoch", 1) * (1 + _number(settings, "gnn.layers_mp", 1)) * step
+
+
+def _number(settings: Mapping[str, Any], key: str, otherwise: float) -> float:
+    """Return a setting; an estimate can do without one that is missing or not a number."""
+    value = settings.get(key)
+    return float(value) if isinstance(value, int | float) else float(otherwise)
 
 
 def _size(settings: Mapping[str, Any]) -> tuple[float, float]:
-    name = settings.get("dataset.name", "")
+    name = str(settings.get("dataset.name", ""))
     if name == "BlockModel":
-        nodes = settings.get("block_model.num_nodes", 1000)
-        return nodes, nodes * settings.get("block_model.avg_degree", 10)
+        nodes = _number(settings, "block_model.num_nodes", 1000)
+        return nodes, nodes * _number(settings, "block_model.avg_degree", 10)
     if name in SIZES:
         return SIZES[name].nodes, SIZES[name].edges
     return _UNKNOWN_SIZE

@@ -5,6 +5,7 @@ Whether GraphGym knows the keys and accepts the values is not checked here; :mod
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -63,10 +64,10 @@ def find_config(name: str, grid: Path) -> Path:
     """
     grids = Path(str(resources.files("lcat_grids"))).resolve()
     for candidate in (grid.parent / name, Path(name)):
-        if candidate.is_file() and candidate.resolve() != grid.resolve() and candidate.resolve().parent != grids:
+        if os.path.isfile(candidate) and candidate.resolve() != grid.resolve() and candidate.resolve().parent != grids:
             return candidate
-    packaged = Path(str(resources.files("lcat_configs"))) / Path(name).with_suffix(".yaml").name
-    return packaged if packaged.is_file() and Path(name).name == name else find_yaml(name, "lcat_configs")
+    packaged = Path(str(resources.files("lcat_configs"))) / f"{Path(name).stem}.yaml"
+    return packaged if os.path.isfile(packaged) and Path(name).name == name else find_yaml(name, "lcat_configs")
 
 
 def read_grid(path: Path, overrides: Mapping[str, Any] | None = None) -> Grid:

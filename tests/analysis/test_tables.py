@@ -97,7 +97,7 @@ def test_the_footer_states_runs_split_selection_test_and_correction(selection, c
         "val.accuracy",
         "paired t-test",
         "α = 0.05",
-        "unadjusted",
+        "not corrected for the number of tests",
     ):
         assert part in text
     assert "Holm over all 8 tests" in " ".join(performance_table(selection, comparisons, correction="holm").notes)

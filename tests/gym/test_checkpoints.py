@@ -1,6 +1,7 @@
 """Runs that are interrupted: they resume from their checkpoint, with the same result."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -145,7 +146,9 @@ def test_a_run_resumes_with_the_threads_it_started_with(interrupted):
 
 
 @pytest.mark.parametrize("number", PAUSE_SIGNALS)
-def test_a_signal_pauses_the_run(tmp_path, small, number):
+def test_a_signal_pauses_the_run(tmp_path, small, number, request):
+    before = signal.signal(number, signal.SIG_DFL)  # the tests may run under nohup, which ignores SIGHUP
+    request.addfinalizer(lambda: signal.signal(number, before))
     complete = make_run(tmp_path / "complete", small)
     execute(complete)
     run = make_run(tmp_path / "paused", small)

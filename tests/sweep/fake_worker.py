@@ -55,6 +55,8 @@ def check(request):
         for key, value in settings.items():
             if key not in DEFAULTS:
                 return {"ok": False, "index": index, "key": key, "error": f"{key!r} is not a key of the configuration"}
+            if isinstance(DEFAULTS[key], int | float) and not isinstance(value, int | float):
+                return {"ok": False, "index": index, "key": key, "error": f"`{key}` must be a number, got {value!r}"}
             if key == "dataset.name" and value not in DATASETS:
                 return {"ok": False, "index": index, "key": key, "error": f"unknown `dataset.name`: {value!r}"}
     return {"ok": True}

@@ -111,9 +111,9 @@ def test_no_call_waits_for_the_device_once_the_layout_is_cached(options, device)
 
 @pytest.fixture
 def untested():
-    dispatch._passes_self_test.cache_clear()
+    dispatch._SELF_TEST_RESULTS.clear()
     yield
-    dispatch._passes_self_test.cache_clear()
+    dispatch._SELF_TEST_RESULTS.clear()
 
 
 def test_auto_takes_triton_on_a_gpu_after_one_self_test_per_device(untested, monkeypatch):
