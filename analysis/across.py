@@ -118,6 +118,7 @@ def summarise_pairs(effects: pd.DataFrame, measure: Measure, alpha: float = ALPH
     """Return one row per pair.
 
     - ``datasets``, ``wins``, ``ties``, ``losses``: a win is a better mean, however small the difference.
+    - ``direction``: 1 if the signed-rank test speaks for the model, -1 if for the baseline, 0 if for neither.
     - ``mean``, ``mean_low``, ``mean_high``, ``p_mean``: mean of the differences of the datasets, with a t-test and interval.
     - ``p_wilcoxon``, ``p_holm``: signed-rank test over the datasets; the second is adjusted for the number of pairs.
     - ``pooled``, ``pooled_low``, ``pooled_high``, ``p_pooled``, ``tau``, ``i_squared``: random effects over the datasets whose
@@ -130,6 +131,8 @@ def summarise_pairs(effects: pd.DataFrame, measure: Measure, alpha: float = ALPH
         differences = merge_equal_magnitudes(differences, SINGLE_PRECISION * max(np.abs(differences).max(), 1.0))
         signs = np.sign(measure.sign * differences)
         row = {"model": model, "baseline": baseline, "datasets": len(own)}
+        nonzero = signs != 0
+        row["direction"] = int(np.sign((signs[nonzero] * stats.rankdata(np.abs(differences[nonzero]))).sum()))
         row |= {"wins": int((signs > 0).sum()), "ties": int((signs == 0).sum()), "losses": int((signs < 0).sum())}
         rows.append(row | _mean_difference(differences, alpha) | _pooled(own, alpha))
     table = pd.DataFrame(rows)

@@ -16,6 +16,7 @@ from lcat_core.errors import ResultsError
 from lcat_core.models import display_name
 from lcat_core.run_folder import read_result
 from lcat_core.settings import Settings
+from lcat_core.text import count
 
 #: Settings of one run that a configuration for new runs must not fix.
 _OF_ONE_RUN = ("seed", "out_dir", "run_dir", "cfg_dest")
@@ -97,7 +98,7 @@ def _winner(selection: Selection, dataset: str, values: dict[str, Any], row: pd.
         dataset,
         model,
         {key: value for key, value in values.items() if value != NOT_SET},
-        f"mean {selection.by} {row['val_mean'] * by.factor:.2f} over {row['n']} runs",
+        f"mean {selection.by} {row['val_mean'] * by.factor:.2f} over {count(int(row['n']), 'run')}",
         f"test {measure.label} {test.mean:.2f}{deviation}",
         competitors,
         {key: value for key, value in result.settings.items() if key not in _OF_ONE_RUN},

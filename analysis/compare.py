@@ -51,6 +51,11 @@ class Comparisons:
         return self.table[self.table["verdict"] != "refused"]
 
     @property
+    def has_pairs(self) -> bool:
+        """Whether a model and its baseline both have a mean anywhere; a sweep that has just begun may have no such pair."""
+        return bool(self.table[["model_mean", "baseline_mean"]].notna().all(axis=1).any())
+
+    @property
     def untested(self) -> dict[str, str]:
         """Declared pairs, model → baseline, whose model has no finished run."""
         present = set(self.table["model"])

@@ -12,10 +12,12 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcat_core.errors import ResultsError, did_you_mean
+from lcat_core.files import write_atomically
 from lcat_core.models import MODELS
 
 if TYPE_CHECKING:
@@ -149,7 +151,7 @@ def save(figure: Figure, target: Path, name: str, formats: Sequence[str] = FORMA
             raise ResultsError(f"cannot write {path.name}: expected {', '.join(FORMATS)}{did_you_mean(kind, FORMATS)}")
         path.parent.mkdir(parents=True, exist_ok=True)
         with styled(), _quiet_about_glyphs():
-            figure.savefig(path, format=kind, metadata=_undated(kind))
+            write_atomically(path, partial(figure.savefig, format=kind, metadata=_undated(kind)))
     return paths
 
 

@@ -51,7 +51,8 @@ def _meaning(row: Mapping[Any, Any], across: Across, model: str, baseline: str) 
     # A model that wins on all of n datasets has p = 2^(1-n).
     if 2.0 ** (1 - row["datasets"]) >= across.alpha:
         return f"{row['datasets']} datasets are too few to show a difference, whatever the results"
-    direction = "better" if across.measure.sign * row["mean"] > 0 else "worse"
+    # That of the test whose p decides: one large difference can give the mean the other sign.
+    direction = "better" if row["direction"] > 0 else "worse"
     if row["p_holm"] < across.alpha:
         return f"{model} is {direction} than {baseline} across datasets"
     if row["p_wilcoxon"] < across.alpha:

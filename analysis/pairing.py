@@ -39,6 +39,8 @@ class Pairing:
             if self.common_seeds and (lost := _lost_seeds(model, runs.series(), baseline, other.series())):
                 remark = f"common seeds only: {lost}"
                 runs, other = runs.shared_with(other), other.shared_with(runs)
+                if not len(runs.values):
+                    raise ResultsError(f"no common seed: {lost}")
             row |= {"model_mean": _mean(runs), "baseline_mean": _mean(other)}
             if not runs.can_be_paired(other):
                 _refuse_pairing(model, runs.series(), baseline, other.series())

@@ -19,6 +19,7 @@ from lcat_analysis.load import Results
 from lcat_analysis.report_answer import find_answer
 from lcat_analysis.report_sections import report_sections
 from lcat_analysis.select import Selection, select
+from lcat_core.files import write_text
 
 
 def write_report(
@@ -29,7 +30,7 @@ def write_report(
     """Write the report to the file ``target`` and return it; options as for `render_report`."""
     html = render_report(results, **options)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(html, encoding="utf-8")
+    write_text(target, html)
     return target
 
 

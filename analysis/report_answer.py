@@ -34,7 +34,7 @@ def find_answer(selection: Selection, comparisons: Comparisons) -> Answer:
         varied = ", ".join(selection.variants)
         note = f"The runs vary {varied}, so there is no statement across datasets here."
         return Answer([*comparison_sentences(comparisons), note])
-    across = across_datasets(comparisons, selection) if len(comparisons.table) else None
+    across = across_datasets(comparisons, selection) if comparisons.has_pairs else None
     try:
         ranking = rank_models(selection, alpha=comparisons.alpha) if len(selection.datasets) > 1 else None
     except ResultsError:  # one model, or no dataset that all models have

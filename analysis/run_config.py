@@ -62,4 +62,4 @@ def configured_value(runs: pd.DataFrame, key: str) -> Any | None:
         return read_config(folder / CONFIG).get(key)
     if not (folder / RESULT).exists():
         return None
-    return load_result(folder).document.get("settings", {}).get(key, DEFAULTS.get(key))
+    return load_result(folder).settings.get(key, DEFAULTS.get(key))

@@ -16,11 +16,24 @@ from lcat_core.stock_graphgym import DEFAULTS
 
 
 def read_run_row(run_dir: Path) -> dict[str, Any] | None:
-    """Return the row of a finished run, or of one seed of stock GraphGym."""
+    """Return the row of a finished run, or of one seed of stock GraphGym.
+
+    Raises:
+        ResultsError: A field of the result is not what a run writes.
+    """
     try:
         result = load_result(run_dir)
     except FileNotFoundError:
         return read_graphgym_run(run_dir)
+    try:
+        return _row(result, run_dir)
+    except ResultsError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+        raise ResultsError(f"{run_dir / RESULT} has a field of the wrong form: {error}") from error
+
+
+def _row(result: RunResult, run_dir: Path) -> dict[str, Any]:
     degree = result.dataset.get("avg_degree")
     return {
         "run_id": result.run_id,

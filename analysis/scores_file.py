@@ -7,6 +7,7 @@ Columns named like a known metric (``accuracy``, ``rocauc``, …) may replace ``
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,11 @@ def read_scores(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
         ResultsError: The file is not such a table; a name or number is missing; or a score is there twice.
     """
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row has more fields than the header
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False)
+    except pd.errors.ParserWarning as error:
+        raise ResultsError(f"{path}: rows have more fields than the header") from error
     except (ValueError, UnicodeDecodeError) as error:  # pandas' own errors are ValueErrors
         raise ResultsError(f"{path} is not a CSV file: {error}") from error
     table.columns = [str(name).strip() for name in table.columns]
@@ -67,7 +72,7 @@ def read_scores(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
 def _numbers(column: pd.Series, path: Path, *, may_be_missing: bool) -> pd.Series:
     numbers = pd.to_numeric(column.str.strip(), errors="coerce")
     allowed = column.str.strip().str.lower().isin(["", "nan", "na", "inf", "-inf"]) & may_be_missing
-    wrong = numbers.isna() & ~allowed
+    wrong = (numbers.isna() | (numbers.abs() == math.inf)) & ~allowed
     if wrong.any():
         raise ResultsError(
             f"{path}, line {_line(wrong)}: {column.name} must be a number, got {column[wrong].iloc[0]!r:.40}"

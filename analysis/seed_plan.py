@@ -35,8 +35,8 @@ def pairs_needed(
         sd: Standard deviation of the paired differences.
         overlap: As for `paired_test`; splits that share nodes never add up to certainty.
     """
-    if sd == 0:
-        return 2
+    if sd == 0:  # n equal differences have the p of the signed-rank test, 2^(1-n)
+        return math.floor(1 - math.log2(alpha)) + 1
 
     def suffices(n: int) -> bool:
         effect = abs(difference) / (sd * math.sqrt(1 / n + overlap)) / math.sqrt(n)

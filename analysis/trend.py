@@ -45,7 +45,8 @@ class Trend:
 
     def group_fit(self, group: str) -> Fit | None:
         """Return the line of a group: through the means of both scores, or of its only pair."""
-        return self.fits.get(_mean_name(group)) or self.fits.get(group)
+        pairs = self.points.loc[self.points["group"] == group, "pair"].unique()
+        return self.fits.get(pairs[0] if len(pairs) == 1 else _mean_name(group))
 
     @property
     def difference_name(self) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lcat_core.errors import UserError
+from lcat_core.files import write_text
 from lcat_run.arguments import positive
 from lcat_run.results_folder import add_results_option, find_results, holds_results
 
@@ -225,7 +226,7 @@ def emit_tables(tables: list[Table], args: argparse.Namespace, name: str) -> Non
         style = args.format or "markdown"
         target = args.output / f"{name}{suffixes[style]}"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text("\n".join(render(table, style, columns) for table in tables), encoding="utf-8")
+    write_text(target, "\n".join(render(table, style, columns) for table in tables))
     print(f"wrote {target}")
 
 

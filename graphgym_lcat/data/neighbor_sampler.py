@@ -48,6 +48,10 @@ class NeighborSampler(BaseSampler):
         threads: int = 1,
         native: bool | None = None,
     ):
+        if threads < 1:
+            raise ValueError(f"`threads` must be at least 1, got {threads!r}")
+        if not -(2**63) <= seed < 2**63:
+            raise ValueError(f"`seed` must lie in [-2**63, 2**63 - 1], got {seed!r}")
         self.is_heterogeneous = isinstance(data, HeteroData)
         if isinstance(data, HeteroData):
             stores = {relation: data[relation] for relation in data.edge_types}
@@ -76,7 +80,10 @@ class NeighborSampler(BaseSampler):
         seeds = index.node.to("cpu", torch.int64).contiguous()
         self._check_seeds(seeds, kind)
         key = derived_seed(self.seed, self.epoch if epoch is None else epoch, seeds.numpy().tobytes())
-        numberings = self._spare.pop() if self._spare else self._numberings()
+        try:
+            numberings = self._spare.pop()
+        except IndexError:  # not asked before: another thread may take the last one in between
+            numberings = self._numberings()
         numberings[kind].number_(seeds.clone())
         if numberings[kind].count < seeds.numel():
             raise ValueError(f"the {seeds.numel()} nodes of a batch must be distinct, got {numberings[kind].count}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 
 _SHOWN = 200
+_NOT_DAMAGE = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ENOMEM)
 
 
 class DamagedFile(ValueError):
@@ -23,13 +25,16 @@ def load_tensors(path: Path, device: torch.device | str = "cpu") -> Any:
     Raises:
         DamagedFile: The file is not what was written; the message names the file and the reason.
         FileNotFoundError: There is no file.
+        OSError: It cannot be read now, which says nothing about its content; likewise if memory runs out.
     """
     try:
         _verify(path)
         return torch.load(path, map_location=device, weights_only=True)
-    except FileNotFoundError:
+    except (FileNotFoundError, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # damaged bytes lead zipfile and the unpickler to errors of every kind
+        if isinstance(error, OSError) and error.errno in _NOT_DAMAGE:
+            raise
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DamagedFile(f"{path} is damaged ({reason[:_SHOWN]})") from error
 

@@ -27,7 +27,6 @@ class SampledTraining(Training):
     """Training with sampled batches; its state holds the scores of the current epoch and the number of steps taken in it."""
 
     def __init__(self, parts: Parts):
-        keep_freed_memory()
         target = labelled_nodes(parts.data)
         kind = target._key if isinstance(parts.data, HeteroData) else None
         self.batches = sampled_batches(parts.data, target.train_mask.nonzero().view(-1), kind)
@@ -47,6 +46,7 @@ class SampledTraining(Training):
         self.steps = state["steps"]
 
     def epochs(self) -> Iterator[Epoch | Step]:
+        keep_freed_memory()  # here, for the process that trains
         while self.epoch < self.max_epoch and not self._is_stale():
             start = time.perf_counter()
             if self.scored is None:

@@ -109,12 +109,12 @@ def coefficients(graph: Graph, score: PairScore, dropout: Dropout | None = None)
 
 
 def statistics(graph: Graph, score: PairScore, receiver: Tensor, sender: Tensor, names: Sequence[str]) -> Tensor:
-    """See :meth:`.Backend.statistics`. Rows of bfloat16 and float16 are converted to float32."""
-    dtype = sender.dtype
-    if dtype in library.HALVES:
-        receiver, sender = receiver.float(), sender.float()
-        parts: list[Any] = [part.float() if isinstance(part, Tensor) else part for part in score]
-        return statistics(graph, type(score)(*parts), receiver, sender, names).to(dtype)
+    """See :meth:`.Backend.statistics`. Half types and different dtypes are converted to float32, or float64."""
+    dtypes = {part.dtype for part in (receiver, sender, *score) if isinstance(part, Tensor)}
+    if len(dtypes) > 1 or not dtypes.isdisjoint(library.HALVES):
+        wide = torch.float64 if torch.float64 in dtypes else torch.float32
+        parts: list[Any] = [part.to(wide) if isinstance(part, Tensor) else part for part in score]
+        return statistics(graph, type(score)(*parts), receiver.to(wide), sender.to(wide), names).to(sender.dtype)
     if isinstance(score, EqualScore):
         return message_statistics(graph, receiver, sender, names)
     return message_statistics(graph, receiver, sender, names, attention_weights(graph, score))

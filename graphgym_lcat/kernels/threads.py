@@ -24,7 +24,11 @@ def threads_for(work: int, min_work: int | None = None) -> int:
 
 @contextmanager
 def limited_threads(threads: int) -> Iterator[None]:
-    """Lets the operators of torch use this number of threads, in the calling thread."""
+    """Lets the operators of torch use this number of threads, in the calling thread.
+
+    Torch stores the number for the whole process: threads that have used it keep theirs, but one that starts meanwhile copies the
+    lowered number, and keeps it.
+    """
     before = torch.get_num_threads()
     if threads >= before:
         yield

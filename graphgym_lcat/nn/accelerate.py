@@ -146,7 +146,7 @@ def _become(layer: Module, ours: LCATConv) -> None:
             child.init = ours.init
     state = {**vars(layer), **vars(ours)}
     for name, value in vars(layer).items():
-        if "_hooks" in name or name == "training":
+        if "_hook" in name or name in ("training", "_non_persistent_buffers_set"):
             state[name] = value
     for name in ("_parameters", "_modules", "_buffers"):  # in their order, by which optimizers find their state
         own = vars(layer)[name]

@@ -49,13 +49,16 @@ def layer_wise(model: Module, batch_size: int) -> Iterator[None]:
                 f"layer-wise inference of {type(layer).__name__} may not be exact; use the layers of graphgym_lcat or one of "
                 "GATConv, GATv2Conv, GCNConv, GCN2Conv, GINConv, GINEConv, GraphConv, PNAConv, SAGEConv, TransformerConv"
             )
+    replaced = [vars(layer).get("forward") for layer in layers]
     try:
         for layer in layers:
             layer.forward = functools.partial(_infer, layer, layer.forward, batch_size)
         yield
     finally:
-        for layer in layers:
+        for layer, forward in zip(layers, replaced, strict=True):
             vars(layer).pop("forward", None)
+            if forward is not None:
+                layer.forward = forward
 
 
 def infer_layer(layer: MessagePassing, *arguments: Any, batch_size: int, **keywords: Any) -> Tensor:
@@ -93,6 +96,9 @@ def _infer(layer: MessagePassing, forward: Any, batch_size: int, *arguments: Any
     call = inspect.signature(type(layer).forward).bind(layer, *arguments, **keywords).arguments
     call.pop("self")
     x, edge_index = call["x"], call["edge_index"]
+    twice = not isinstance(x, Tensor) and x[0] is x[1]  # one set of nodes
+    if twice:
+        x = call["x"] = x[0]
     _check_call(layer, call)
     pair = not isinstance(x, Tensor)
     x_src, x_dst = x if pair else (x, x)
@@ -103,7 +109,10 @@ def _infer(layer: MessagePassing, forward: Any, batch_size: int, *arguments: Any
 
     def run(block: _Block) -> Tensor:
         parts = {name: _part(name, value, block, device) for name, value in call.items()}
-        return forward(**parts)
+        if twice:
+            parts["x"] = (parts["x"], parts["x"])
+        with _without_cache(layer):
+            return forward(**parts)
 
     scores = _NodeScores(x_src.size(0)) if convolves else None
     if scores is not None:
@@ -120,7 +129,19 @@ def _infer(layer: MessagePassing, forward: Any, batch_size: int, *arguments: Any
         if out is None:
             out = torch.empty(x_dst.size(0), *result.shape[1:], dtype=result.dtype, device=x_dst.device)
         out[block.nodes] = result[: block.nodes.numel()].to(out.device)
-    return forward(**call) if out is None else out  # without nodes, the layer knows the shape
+    return forward(*arguments, **keywords) if out is None else out  # without nodes, the layer knows the shape
+
+
+@contextmanager
+def _without_cache(layer: MessagePassing) -> Iterator[None]:
+    """The normalised edges that ``cached=True`` keeps are those of one graph: a block must neither use nor replace them."""
+    off = {"cached": False, "_cached_edge_index": None, "_cached_adj_t": None}
+    before = {name: vars(layer)[name] for name in off if name in vars(layer)}
+    try:
+        vars(layer).update({name: off[name] for name in before})
+        yield
+    finally:
+        vars(layer).update(before)
 
 
 class _NodeScores:

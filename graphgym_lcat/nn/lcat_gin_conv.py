@@ -92,7 +92,9 @@ class LCATGINConv(AdjacencyLayer, GINConv):
         sizes = x_src.size(0), x_dst.size(0)
         if size is not None and tuple(size) != sizes:
             raise ValueError(f"`size` must be {sizes}, the numbers of nodes in `x`, got {tuple(size)}")
-        src, dst = resolve_graph(edge_index, *sizes, False, False, self.flow)[0].edge_index
+        src, dst = resolve_graph(edge_index, *sizes, False, False, self.flow)[
+            0
+        ].edge_index.long()  # small types would overflow
         graph = find_graph(torch.stack([src + sizes[1], dst]), sum(sizes), sizes[1], True, True)
         return torch.cat([x_dst, x_src]), graph
 

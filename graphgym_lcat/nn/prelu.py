@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from graphgym_lcat.kernels.derivatives import in_transform
+
 
 class _OneSlope(torch.autograd.Function):
     """PReLU with one weight is a LeakyReLU whose slope has a gradient."""
@@ -30,12 +32,13 @@ class _OneSlope(torch.autograd.Function):
 class PReLU(torch.nn.PReLU):
     """A :class:`torch.nn.PReLU` that trains several times faster on the CPU, where torch computes the gradient number by number.
 
-    Parameters, values and gradients are those of ``torch.nn.PReLU``. With several weights, on other devices, in compiled code and
-    without gradients it calls torch's own implementation. Second derivatives are not supported.
+    Parameters, values and gradients are those of ``torch.nn.PReLU``. With several weights, on other devices, in compiled code, in
+    transforms such as those of ``torch.func``, and without gradients it calls torch's own implementation. Second derivatives are
+    not supported.
     """
 
     def forward(self, x: Tensor) -> Tensor:
         fits = self.num_parameters == 1 and x.device.type == "cpu" and x.dtype == self.weight.dtype
-        if fits and torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        if fits and torch.is_grad_enabled() and not torch.compiler.is_compiling() and not in_transform():
             return _OneSlope.apply(x, self.weight)
         return super().forward(x)

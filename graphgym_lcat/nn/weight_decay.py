@@ -17,8 +17,9 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 # The modules, not the parameters: moving, loading or sharding a module may replace its parameters.
 _HOLDERS: WeakSet[Module] = WeakSet()
 
-# For optimizers that had to be changed: each changed group and its complete list of parameters. Empty between steps.
-_SPLIT: WeakKeyDictionary[Optimizer, list[tuple[dict[str, Any], list[Parameter]]]] = WeakKeyDictionary()
+# For optimizers that had to be changed: each changed group, its complete list of parameters, and the group that was added for its
+# λ. Empty between steps.
+_SPLIT: WeakKeyDictionary[Optimizer, list[tuple[dict[str, Any], list[Parameter], dict[str, Any]]]] = WeakKeyDictionary()
 
 _installed = False
 
@@ -68,16 +69,20 @@ def _split_groups(optimizer: Optimizer, *_: Any) -> None:
         if lambdas:
             if optimizer not in _SPLIT:
                 _SPLIT[optimizer] = []
-                optimizer.register_state_dict_pre_hook(_join_groups)  # after a step that an exception ended
-            _SPLIT[optimizer].append((group, group["params"]))
+                # After a step that an exception ended:
+                optimizer.register_state_dict_pre_hook(_join_groups)
+                optimizer.register_load_state_dict_pre_hook(_join_groups)
+            added = {**group, "params": lambdas, "weight_decay": 0.0}
+            _SPLIT[optimizer].append((group, group["params"], added))
             group["params"] = others
-            optimizer.param_groups.append({**group, "params": lambdas, "weight_decay": 0.0})
+            optimizer.param_groups.append(added)
 
 
 def _join_groups(optimizer: Optimizer, *_: Any) -> None:
     split = _SPLIT.get(optimizer)
     if split:
-        del optimizer.param_groups[-len(split) :]
-        for group, parameters in split:
+        added = {id(group) for _, _, group in split}
+        optimizer.param_groups[:] = [group for group in optimizer.param_groups if id(group) not in added]
+        for group, parameters, _added in split:
             group["params"] = parameters
         split.clear()

@@ -58,10 +58,14 @@ def execute(args: argparse.Namespace) -> None:
 
 
 def _keep(results: Results, column: str, value: str | None) -> None:
-    """Leave out the runs of other models or datasets."""
+    """Leave out the runs of other models or datasets, unfinished ones too."""
     if value is None:
         return
     known = list(results.runs[column].unique())
     if value not in known:
         raise UserError(unknown_name(column, value, known))
-    results.runs = results.runs[results.runs[column] == value].reset_index(drop=True)
+    kept = results.runs[column] == value
+    others = {record.run_id for sweep in results.sweeps for record in sweep.records if getattr(record, column) != value}
+    others = (others | set(results.runs.loc[~kept, "run_id"])) - set(results.runs.loc[kept, "run_id"])
+    results.problems = results.problems[~results.problems["run_id"].isin(others)].reset_index(drop=True)
+    results.runs = results.runs[kept].reset_index(drop=True)

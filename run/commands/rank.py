@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from lcat_core.errors import UserError
+from lcat_core.files import write_text
 from lcat_run.results_arguments import (
     TABLE_FORMATS,
     add_output,
@@ -74,7 +75,7 @@ def _from_results(args: argparse.Namespace) -> tuple[Across | None, Ranking]:
     results, selection = load_and_select(args)
     ranking = rank_models(selection, args.models, args.alpha)
     comparisons = compare_models(args, results, selection)
-    return (across_datasets(comparisons, selection) if len(comparisons.table) else None), ranking
+    return (across_datasets(comparisons, selection) if comparisons.has_pairs else None), ranking
 
 
 def _write_folder(args: argparse.Namespace, tables: dict[str, Table], across: Across | None, ranking: Ranking) -> None:
@@ -86,7 +87,7 @@ def _write_folder(args: argparse.Namespace, tables: dict[str, Table], across: Ac
     args.output.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         target = args.output / f"{name}.csv"
-        target.write_text(to_csv(table), encoding="utf-8")
+        write_text(target, to_csv(table))
         print(f"wrote {target}")
     drawn = {"critical_difference": rank_figure(ranking)}
     drawn |= {"forest": forest_figure(across)} if across is not None else {}

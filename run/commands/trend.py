@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lcat_core.errors import UserError
+from lcat_core.files import write_text
 from lcat_run.results_arguments import (
     FIGURE_FORMATS,
     add_output,
@@ -70,6 +71,6 @@ def _write(args: argparse.Namespace, found: Trend) -> list[Path]:
         points = lines.with_name(f"{lines.stem}-points.csv")
         lines.parent.mkdir(parents=True, exist_ok=True)
         for path, data in ((lines, trend_table(found).data), (points, found.points)):
-            path.write_text(data.to_csv(index=False, lineterminator="\n"), encoding="utf-8")
+            write_text(path, data.to_csv(index=False, lineterminator="\n"))
             written.append(path)
     return written

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -135,7 +134,7 @@ class SlurmEngine(Engine):
 
         token = uuid.uuid4().hex[:8]
         path = slurm_folder(launch.folder) / f"submission-{token}.json"
-        submission = Submission(path, token, [task.run_ids for task in tasks], submitted=time.time())
+        submission = Submission(path, token, [task.run_ids for task in tasks])
         executor = self._executor(_jobs_folder(launch.folder), submission.job_name(launch.plan.grid.name))
         with submitting(launch.folder):
             submission.write()

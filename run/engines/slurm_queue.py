@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lcat_core.errors import LcatError
+from lcat_core.errors import LcatError, UserError
 from lcat_core.files import exclusive_lock, make_folder, read_json, write_json
 from lcat_core.run_folder import RunState, State
 from lcat_run.engines.engine import QueueLook
@@ -53,7 +53,6 @@ class Submission:
     tasks: list[list[str]]
     job: str | None = None
     closed: bool = False
-    submitted: float = 0.0
 
     @classmethod
     def read(cls, path: Path) -> Submission | None:
@@ -216,13 +215,14 @@ def cancel_and_wait(job: str) -> None:
     """Cancel a job and return when it has left the queue: only then are the claims of its runs free.
 
     Raises:
-        QueueUnreachable: It is still ending after a while, or the cluster does not answer.
+        UserError: It is still ending after a while.
+        QueueUnreachable: The cluster does not answer.
     """
     scancel([job])
     deadline = time.monotonic() + SECONDS_UNTIL_ENDED
     while any(task.job == job for task in squeue()):
         if time.monotonic() > deadline:
-            raise QueueUnreachable(
+            raise UserError(
                 f"job {job}, which was submitted by a launcher that died, is still ending; rerun the command in a minute"
             )
         time.sleep(_LOOK_AGAIN_SECONDS)

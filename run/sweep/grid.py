@@ -117,7 +117,8 @@ def parse_grid(document: Any, source: str, overrides: Settings, default_name: st
     normal |= {key: document[key] for key in ("exclude", "include", "description") if document.get(key)}
     if trials is not None:  # the winner of a search is chosen by validation, whatever else is
         select = as_mapping(document.get("select") or {}, "`select`", source)
-        document["select"] = {**select, "over": [*(select.get("over") or []), TRIAL]}
+        over = as_list(select.get("over") or [], "`select.over`", source)
+        document["select"] = {**select, "over": [*over, TRIAL]}
     normal |= parse_analysis_fields(document, models, first.axes, source)
     return Grid(
         name=name,

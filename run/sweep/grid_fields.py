@@ -74,9 +74,13 @@ def parse_axes(entry: Any, source: str) -> tuple[Axis, ...]:
 
 
 def check_axes(axes: tuple[Axis, ...], source: str) -> tuple[Axis, ...]:
-    """Return the axes if no two of them set the same key, and none the seed."""
+    """Return the axes if no two of them have the same name or set the same key, and none the seed."""
     owners: dict[str, str] = {}
+    names: set[str] = set()
     for axis in axes:
+        if axis.name in names:
+            raise UserError(f"{source} has two axes named {axis.name!r} (`search` adds the axis 'trial')")
+        names.add(axis.name)
         for key in axis.keys:
             if key in owners:
                 raise UserError(f"{key!r} is set by two axes in {source}: {owners[key]!r} and {axis.name!r}")

@@ -95,6 +95,10 @@ def _state(run_dir: Path, run_id: str, index: _Index, notes: list[str]) -> RunSt
     except NotADirectoryError:
         notes.append(f"{run_dir} should be the folder of a run but is a file; move it away")
         return RunState(State.FAILED, "a file is in the place of its folder")
+    except OSError as error:  # a link to itself, or no permission
+        unreadable = f"{run_dir / RESULT} cannot be read: {error.strerror}"
+        notes.append(unreadable)
+        return RunState(State.FAILED, unreadable)
     known = index.get(run_id, stat)
     if known is not None:
         return known

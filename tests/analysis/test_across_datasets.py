@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from fake_results import FakeSweep, write_sweep
 from scipy import stats
 
-from lcat_analysis.across import across_datasets, published_across, summarise_pairs
+from lcat_analysis.across import Across, across_datasets, published_across, summarise_pairs
 from lcat_analysis.compare import compare
 from lcat_analysis.forest import forest_figure
 from lcat_analysis.headline import across_sentences
@@ -26,6 +27,7 @@ from lcat_analysis.select import select
 from lcat_analysis.trend import published_trend
 from lcat_analysis.trend_table import trend_table
 from lcat_core.errors import ResultsError
+from lcat_run.cli import main
 
 WITHOUT_DENSE = ["gcn", "gat", "cat", "lcat", "gatv2", "catv2", "lcatv2"]
 
@@ -192,3 +194,27 @@ def test_the_documented_error_rates_are_in_the_page_within_three_standard_errors
     repetitions = int(re.search(r"(\d+) repetitions each", page)[1])
     three_errors = 3 * (0.05 * 0.95 / repetitions) ** 0.5
     assert rates.loc[rates["recommended"], "type_1_error"].max() <= 0.05 + three_errors
+
+
+def test_the_direction_is_that_of_the_test_not_of_the_mean():
+    differences = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, -60.0])
+    for sign, word in ((1, "better"), (-1, "worse")):
+        table = effects(sign * differences)
+        pairs = summarise_pairs(table, ACCURACY, alpha=0.2)
+        assert np.sign(pairs["mean"].iloc[0]) == -sign and pairs["p_holm"].iloc[0] < 0.2
+        (sentence,) = across_sentences(Across(table, pairs, ACCURACY, 0.2, []), None)
+        assert sentence.endswith(f"CAT is {word} than GAT across datasets.")
+
+
+def test_a_sweep_without_any_pair_yet_is_ranked_and_reported(tmp_path, capsys):
+    sweep = FakeSweep(
+        models=("gcn", "gat", "cat"), datasets=("Cora", "GitHub"), seeds=2, axes={}, over=(), histories=False
+    )
+    folder = write_sweep(tmp_path, sweep)
+    for path in folder.glob("runs/gat-*"):
+        shutil.rmtree(path)
+    results = load(folder)
+    assert not compare(select(results), results.grid["compare"], strict=False).has_pairs
+    assert main(["rank", str(folder)]) == 0
+    assert main(["report", str(folder)]) == 0
+    assert (folder / "report.html").is_file()

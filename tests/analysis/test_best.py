@@ -60,3 +60,14 @@ def test_table_csv_and_status_name_the_winner(search, capsys):
     assert capsys.readouterr().out.splitlines()[0].endswith(",optim.base_lr")
     assert main(["status", str(search)]) == 0
     assert "Cora: GAT, best of 4 by" in capsys.readouterr().out
+
+
+def test_unfinished_runs_of_other_models_are_not_counted(search, capsys):
+    for path in search.glob("runs/gat-*/result.json"):
+        path.unlink()
+    for path in search.glob("runs/lcat-*-s1-*/result.json"):
+        path.unlink()
+    assert main(["best", str(search), "--model", "lcat"]) == 0
+    said = capsys.readouterr()
+    assert "2 of 4 runs are sound" in said.err
+    assert "over 1 run;" in said.out

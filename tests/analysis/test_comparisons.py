@@ -332,3 +332,9 @@ def test_common_seeds_pair_what_both_models_have_and_say_so(tmp_path):
     expected = stats.ttest_rel(*([accuracies[m][i] for i in kept] for m in ("cat", "gat"))).pvalue
     assert row["p"] == pytest.approx(expected)
     assert only(whole)["n"] == 4
+
+
+def test_no_common_seed_is_said(tmp_path):
+    row = only(sweep_with(tmp_path, {"gat": [0.7, 0.8, None, None], "cat": [None, None, 0.7, 0.8]}, common_seeds=True))
+    assert row["verdict"] == "refused"
+    assert row["note"].startswith("no common seed: CAT lacks seeds 0, 1")

@@ -214,3 +214,12 @@ def test_curves_of_some_models_without_bands(selection):
     assert not ax.collections
     with pytest.raises(ResultsError, match="unknown model: 'lcta'"):
         curves.curves_figure(selection, ["Cora"], models=["lcta"])
+
+
+def test_a_link_is_replaced_not_written_through(tmp_path, figure):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / "a.png").symlink_to(precious)
+    figures.save(figure, tmp_path / "a.png", "a")
+    assert precious.read_text() == "mine"
+    assert not (tmp_path / "a.png").is_symlink()

@@ -271,3 +271,21 @@ def test_an_old_or_newer_result_is_read_as_far_as_it_goes(tmp_path):
     results = load(folder)
     assert results.counts() == {"done": 5, "unreadable": 1}
     assert "schema 2, but this version reads schema 1" in results.problems["detail"][0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"counts": [1]},
+        {"counts": {"train": {"total": "10"}, "test": {"correct": 5, "total": "10"}}},
+        {"counts": {"test": {"correct": math.inf, "total": 10}}},
+        {"settings": {"dataset.split": 0.8}},
+        {"settings": [1]},
+    ],
+)
+def test_a_field_of_the_wrong_form_names_the_file(tmp_path, changes):
+    folder = write_sweep(tmp_path, SMALL)
+    name = change_first_result(folder, test={"accuracy": 0.5}, **changes)
+    results = load(folder)
+    assert results.counts() == {"done": 5, "unreadable": 1}
+    assert f"{name}/result.json" in results.problems["detail"].iloc[0]

@@ -77,6 +77,9 @@ def test_a_folder_holds_every_table_and_figure(scores, tmp_path):
         ("dataset,model,seed,score\nA,gat,0,1\n", "'value' is not among dataset, model, seed, score"),
         ("dataset,model,seed,value\n", "no scores below the header"),
         ("dataset,model,seed,value\nA,gat,0,1\nA,gat,1,8O\n", "line 3: value must be a number, got '8O'"),
+        ("dataset,model,seed,value\nA,gat,0,1,7\n", "more fields than the header"),
+        ("dataset,model,seed,value\nA,gat,0,1\nA,gat,1,1,7\n", "is not a CSV file"),
+        ("dataset,model,seed,value\nA,gat,inf,1\n", "line 2: seed must be a number, got 'inf'"),
         ("dataset,model,seed,value\nA,gat,x,1\n", "line 2: seed must be a number, got 'x'"),
         ("dataset,model,seed,value\nA,gat,0,1\nA,,0,1\n", "line 3: the model is missing"),
         (
@@ -98,3 +101,13 @@ def test_a_wrong_table_is_refused_with_its_line(tmp_path, text, message):
 def test_csv_output_needs_a_folder(scores, capsys):
     assert main(["rank", str(scores), "--format", "csv"]) == 2
     assert "give a directory with -o" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["rank.md", "pairs.csv"])
+def test_a_table_is_not_written_through_a_link(scores, tmp_path, name):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).symlink_to(precious)
+    assert main(["rank", str(scores), "--baseline", "mine=gat", "-o", str(tmp_path / "out")]) == 0
+    assert precious.read_text() == "mine"

@@ -79,3 +79,10 @@ def test_what_cannot_be_planned_is_refused(results, comparisons, capsys, sweep_f
         plan_seeds(loss)
     assert main(["compare", str(sweep_folder), "--difference", "1"]) == 2
     assert "--difference belongs to --plan" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 8, 0.5])
+def test_equal_differences_need_as_many_pairs_as_the_signed_rank_test(alpha):
+    n = pairs_needed(0.5, 0.0, alpha)
+    assert paired_test(np.ones(n), np.zeros(n)).p < alpha
+    assert paired_test(np.ones(n - 1), np.zeros(n - 1)).p >= alpha

@@ -214,3 +214,11 @@ def test_a_falling_line_has_real_minus_signs():
     texts = [cell.text for cell in trend_table(Trend(pd.DataFrame(), {"line": fit}, [])).rows[0].cells]
     assert texts[4] == "−0.95"
     assert not any("-" in text for text in texts)
+
+
+def test_a_group_with_only_the_second_score_has_its_line(tmp_path):
+    sweep = FakeSweep(models=("gatv2", "catv2"), seeds=3, axes={}, over=(), histories=False)
+    selection = select(load(write_sweep(tmp_path, sweep)))
+    found = trend(compare(selection), selection)
+    (pair,) = found.fits
+    assert found.group_fit(found.points["group"].iloc[0]) is found.fits[pair]

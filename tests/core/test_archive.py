@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -171,3 +172,18 @@ def test_ids_that_are_not_plain_names_are_refused(tmp_path, run_id):
     path.write_text(path.read_text().replace("harmless", run_id))
     with pytest.raises(ResultsError, match=r"is not the id of a run|`run_id` must be text"):
         read_archive(path)
+
+
+@pytest.mark.parametrize("name", ["größe", "my cfg", ".hidden"])
+def test_every_name_of_a_folder_can_be_that_of_a_sweep(tmp_path, name):
+    run = replace(archived("a"), sweep=name)
+    write_archive(tmp_path / "x.jsonl", Archive({name: {}}, {"a": run}))
+    unpack_archive(read_archive(tmp_path / "x.jsonl"), tmp_path / "out")
+    assert (tmp_path / "out" / name / "runs" / "a" / "result.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../evil", "/evil", "a\0b"])
+def test_names_of_sweeps_that_leave_the_folder_are_refused(tmp_path, name):
+    write_archive(tmp_path / "x.jsonl", Archive({name: {}}, {}))
+    with pytest.raises(ResultsError, match="is not the name of a sweep"):
+        read_archive(tmp_path / "x.jsonl")

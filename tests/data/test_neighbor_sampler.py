@@ -186,3 +186,19 @@ def test_seeds_that_are_not_distinct_nodes_are_refused(seeds, message):
 def test_edges_of_nodes_that_do_not_exist_are_refused(native):
     with pytest.raises(ValueError, match=r"sources in \[0, 4\]"):
         NeighborSampler(Data(edge_index=torch.tensor([[0], [5]]), num_nodes=5), [1], native=native)
+
+
+@pytest.mark.parametrize("wrong", [{"threads": 0}, {"seed": 2**63}, {"seed": -(2**63) - 1}])
+def test_impossible_threads_and_seeds_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must .* got {next(iter(wrong.values()))}"):
+        NeighborSampler(random_graph(5, 10, 0), [2], **wrong)
+
+
+def test_the_last_spare_numbering_may_be_taken_by_another_thread():
+    class Emptied(list):
+        def __bool__(self):
+            return True
+
+    sampler = NeighborSampler(random_graph(5, 10, 0), [2])
+    sampler._spare = Emptied()
+    assert sampler.sample_from_nodes(NodeSamplerInput(None, torch.arange(2))).node[:2].tolist() == [0, 1]

@@ -1,5 +1,6 @@
 """``prepared.pt``: damage is noticed, and the file is written again from the raw files."""
 
+import errno
 import logging
 import random
 import zipfile
@@ -126,3 +127,16 @@ def test_a_file_of_compressed_parts_is_refused(tmp_path):
         archive.writestr("archive/data/0", bytes(10**6))
     with pytest.raises(DamagedFile, match="compressed parts"):
         load_tensors(tmp_path / "bomb.pt")
+
+
+@pytest.mark.parametrize(
+    "error", [PermissionError(errno.EACCES, "no"), OSError(errno.EIO, "no"), MemoryError(), torch.OutOfMemoryError()]
+)
+def test_a_file_that_cannot_be_read_now_is_not_called_damaged(tmp_path, monkeypatch, error):
+    def fail(path):
+        raise error
+
+    monkeypatch.setattr("graphgym_lcat.data.tensor_file._verify", fail)
+    with pytest.raises(type(error)) as raised:
+        load_tensors(tmp_path / "a.pt")
+    assert raised.value is error

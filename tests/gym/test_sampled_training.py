@@ -6,6 +6,7 @@ import pytest
 import torch
 from run_outcomes import Stop, interrupt_at_step, make_run, outcome
 
+from graphgym_lcat.gym import sampled_training
 from graphgym_lcat.gym.build import build_loop
 from graphgym_lcat.gym.network import TrimmingStage
 from graphgym_lcat.gym.runner import execute
@@ -105,3 +106,12 @@ def test_convolve_hops_need_a_sampler(small):
 def test_sizes_out_of_range_are_refused(key, value, sampled):
     with pytest.raises(SettingsError, match=f"`{key}` must be"):
         check_settings({**sampled, key: value})
+
+
+def test_building_a_run_does_not_change_how_the_process_frees_memory(sampled, monkeypatch):
+    calls = []
+    monkeypatch.setattr(sampled_training, "keep_freed_memory", lambda: calls.append(1))
+    loop = build_loop(sampled)
+    assert not calls
+    next(iter(loop.epochs()))
+    assert calls == [1]

@@ -323,3 +323,21 @@ def test_operators_are_what_they_declare(operator):
     function, inputs = arguments[operator]
     checks = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
     torch.library.opcheck(function, (edge_index, 20, 20, False, True, *inputs), test_utils=checks)
+
+
+@pytest.mark.parametrize("changed", ["receiver", "sender", "score"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_different_dtypes_are_converted(changed, dtype):
+    graph = random_graph(10, 10, 40)
+    torch.manual_seed(0)
+    inputs = {"receiver": torch.randn(10, 8), "sender": torch.randn(10, 8), "score": torch.randn(10, 2)}
+    inputs[changed] = inputs[changed].to(dtype)
+
+    def run(receiver, sender, score):
+        return fused.statistics(graph, GATScore(score, score, 0.2), receiver, sender, ["mean", "max"])
+
+    out = run(**inputs)
+    assert out.dtype == inputs["sender"].dtype
+    expected = run(**{name: value.double() for name, value in inputs.items()})
+    bound = 0.02 if out.dtype == torch.bfloat16 else 1e-5
+    torch.testing.assert_close(out.double(), expected, rtol=bound, atol=bound)

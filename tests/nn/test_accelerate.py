@@ -186,3 +186,14 @@ def test_an_accelerated_model_compiles_and_exports(v2, edge_index):
     expected = model(x, edge_index)
     torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="aot_eager")(x, edge_index), expected)
     torch.testing.assert_close(torch.export.export(model, (x, edge_index)).module()(x, edge_index), expected)
+
+
+def test_full_backward_hooks_are_called(x, edge_index):
+    conv = GATConv(5, 3).double()
+    conv.register_buffer("note", torch.ones(1), persistent=False)
+    calls = []
+    conv.register_full_backward_hook(lambda module, grad_input, grad_output: calls.append(len(grad_output)))
+    accelerate(conv)
+    conv(x.clone().requires_grad_(), edge_index).sum().backward()
+    assert calls == [1]
+    assert "note" not in conv.state_dict()

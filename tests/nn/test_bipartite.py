@@ -6,7 +6,7 @@ import torch
 from graphs import random_edges
 from torch_geometric.nn import GATConv
 
-from graphgym_lcat.nn import LCATConv
+from graphgym_lcat.nn import LCATConv, LCATGINConv
 
 SOURCES, TARGETS = 10, 6
 
@@ -100,3 +100,11 @@ def test_graph_objects_of_other_sizes_are_refused(pair, edges):
     graph = Graph.from_edge_index(edges, (SOURCES, TARGETS))
     with pytest.raises(ValueError, match="10 sources and 6 destinations, but `x` has 6 and 6"):
         conv(pair[1].float(), graph)
+
+
+def test_small_integer_types_do_not_overflow_in_gin():
+    generator = torch.Generator().manual_seed(0)
+    pair = torch.randn(100, 5, generator=generator), torch.randn(90, 5, generator=generator)
+    edges = torch.stack([torch.arange(10, 100), torch.arange(90)])
+    conv = LCATGINConv(torch.nn.Linear(5, 5))
+    torch.testing.assert_close(conv(pair, edges.to(torch.int8)), conv(pair, edges))

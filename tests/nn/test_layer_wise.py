@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, HeteroConv, PNAConv, SAGEConv
+from torch_geometric.nn import GATConv, GCN2Conv, GCNConv, HeteroConv, PNAConv, SAGEConv
 from torch_geometric.utils import to_undirected
 
 from graphgym_lcat.data import NeighborLoader
@@ -153,3 +153,40 @@ def test_what_cannot_be_exact_is_refused(graph):
         infer_layer(layer, *graph, batch_size=5)
     with pytest.raises(ValueError, match="does not support the argument `return_attention_weights`"):
         infer_layer(LAYERS["lcat"]().double(), *graph, return_attention_weights=True, batch_size=5)
+
+
+@pytest.mark.parametrize("kind", [GCNConv, GCN2Conv])
+def test_cached_edges_are_neither_used_nor_replaced(kind, graph):
+    x, edge_index = graph
+    layer = (GCNConv(WIDTH, WIDTH, cached=True) if kind is GCNConv else GCN2Conv(WIDTH, 0.1, cached=True)).double()
+    arguments = (x, edge_index) if kind is GCNConv else (x, x, edge_index)
+    in_blocks = infer_layer(layer, *arguments, batch_size=7)
+    assert layer.cached and layer._cached_edge_index is None
+    torch.testing.assert_close(in_blocks, layer(*arguments).detach())
+    cached = layer._cached_edge_index
+    assert cached is not None
+    torch.testing.assert_close(infer_layer(layer, *arguments, batch_size=7), in_blocks)
+    assert layer._cached_edge_index is cached
+
+
+@pytest.mark.parametrize(
+    "build",
+    [lambda: LCATConv(WIDTH, 4), lambda: LCATConv((WIDTH, WIDTH), 4), lambda: GATConv((WIDTH, WIDTH), 4)],
+    ids=["lcat", "lcat with two weights", "PyG's GAT with two weights"],
+)
+def test_a_pair_of_the_same_tensor_is_one_set_of_nodes(build, graph):
+    x, edge_index = graph
+    layer = build().double().eval()
+    expected = layer((x, x), edge_index).detach()
+    torch.testing.assert_close(infer_layer(layer, (x, x), edge_index, batch_size=7), expected)
+
+
+def test_a_replaced_forward_is_there_again_afterwards(graph):
+    layer = SAGEConv(WIDTH, WIDTH).double()
+    plain = SAGEConv(WIDTH, WIDTH)
+    original = layer.forward
+    layer.forward = replaced = lambda *arguments, **keywords: 2 * original(*arguments, **keywords)
+    with layer_wise(torch.nn.ModuleList([layer, plain]), 7):
+        in_blocks = layer(*graph)
+    assert layer.forward is replaced and "forward" not in vars(plain)
+    torch.testing.assert_close(in_blocks, layer(*graph).detach())

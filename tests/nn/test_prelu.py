@@ -53,3 +53,9 @@ def test_state_and_copies_are_those_of_torch():
 def test_compiles():
     act = torch.compile(PReLU(), backend="eager", fullgraph=True)
     assert act(torch.tensor([-2.0])).item() == -0.5
+
+
+def test_transforms_of_torch():
+    act, x = PReLU(), torch.linspace(-1, 1, 8)
+    jacobian = torch.func.vmap(torch.func.grad(lambda one: act(one).sum()))(x.view(-1, 1))
+    torch.testing.assert_close(jacobian.flatten(), torch.where(x > 0, 1.0, 0.25))

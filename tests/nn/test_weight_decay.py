@@ -134,3 +134,25 @@ def test_layers_without_values_can_be_printed():
     assert "lambda1=[nan, nan] (learned), lambda2=0" in repr(conv)
     with torch._subclasses.FakeTensorMode():
         assert "lambda1=nan (learned)" in repr(LCATConv(5, 3))
+
+
+def test_after_a_step_that_failed_a_state_is_loaded_and_new_groups_stay():
+    conv = LCATConv(5, 3)
+    optimizer = torch.optim.AdamW(conv.parameters(), lr=0.1, weight_decay=0.5)
+    step_without_gradients(optimizer, conv)
+    saved = copy.deepcopy(optimizer.state_dict())
+
+    def fail():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.step(fail)
+    optimizer.load_state_dict(saved)
+    assert len(optimizer.param_groups) == 1
+    with pytest.raises(KeyboardInterrupt):
+        optimizer.step(fail)
+    new = torch.nn.Parameter(torch.ones(1))
+    optimizer.add_param_group({"params": [new]})
+    step_without_gradients(optimizer, conv)
+    assert [len(group["params"]) for group in optimizer.param_groups] == [len(list(conv.parameters())), 1]
+    assert optimizer.param_groups[1]["params"][0] is new

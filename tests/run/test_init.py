@@ -3,6 +3,7 @@
 import pytest
 
 from lcat_run import cli
+from lcat_run.sweep.grid import read_grid
 
 
 @pytest.mark.slow
@@ -25,3 +26,9 @@ def test_nothing_is_overwritten(tmp_path, monkeypatch, capsys, folder, message):
     assert cli.main(["init", folder]) == 2
     assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*")] == ["here", "mine.txt"]
+
+
+def test_a_name_that_yaml_reads_as_a_number_stays_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["init", "2024"]) == 0
+    assert read_grid(tmp_path / "2024" / "grid.yaml").name == "2024"

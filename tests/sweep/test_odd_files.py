@@ -7,9 +7,10 @@ import signal
 
 import pytest
 
-from lcat_core.run_folder import is_done
+from lcat_core.run_folder import State, is_done
 from lcat_run import cli
 from lcat_run.engines import slurm_queue
+from lcat_run.sweep.state import scan
 
 DEEP = "[" * 100_000
 
@@ -110,3 +111,15 @@ def test_times_of_vanished_runs_that_are_not_numbers_are_ignored(sandbox, monkey
     (folder / "submission-a.json").write_text(json.dumps({"token": "a", "tasks": [["x"]], "job": "1"}))
     (folder / "vanished.json").write_text('{"x": "long ago"}')
     assert slurm_queue.look_at_queue(sandbox.folder).states == {}
+
+
+def test_a_result_that_links_to_itself_fails_that_run_only(sandbox):
+    assert sandbox.sweep("-j", "1") == 0
+    victim, *others = sandbox.results()
+    path = sandbox.folder.run_dir(victim) / "result.json"
+    path.unlink()
+    path.symlink_to(path)
+    snapshot = scan(sandbox.folder, sandbox.folder.read_runs())
+    assert snapshot.states[victim].state is State.FAILED
+    assert any(str(path) in note for note in snapshot.notes)
+    assert set(snapshot.run_ids(State.DONE)) == set(others)

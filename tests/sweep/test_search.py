@@ -101,3 +101,16 @@ def test_a_mistake_is_one_message(fields, message):
 def test_a_key_cannot_be_an_axis_and_searched():
     with pytest.raises(UserError, match=r"'lcat.heads' is set by two axes in g.yaml: 'lcat.heads' and 'trial'"):
         parse_grid({"models": ["gat"], "axes": {"lcat.heads": [1]}, "trials": 2, "search": SPACE}, "g.yaml", {})
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"select": {"over": 5}}, "`select.over` in g.yaml must be a list, got 5"),
+        ({"select": {"over": "lcat.heads"}}, "`select.over` in g.yaml must be a list"),
+        ({"axes": {TRIAL: [{"gnn.act": "elu"}, {"gnn.act": "relu"}]}}, "two axes named 'trial'"),
+    ],
+)
+def test_what_does_not_go_with_a_search_is_refused(fields, message):
+    with pytest.raises(UserError, match=message):
+        parse_grid({"models": ["gat"], "trials": 3, "search": SPACE, **fields}, "g.yaml", {})
