@@ -94,7 +94,8 @@ def test_what_the_demo_prints_has_the_form_of_the_real_thing(tmp_path, monkeypat
         "demo", tuple(grid["models"]), datasets, grid["seeds"], axes={}, over=(), histories=False
     )
     cli.main(["table", str(fake_results.write_sweep(tmp_path, sweep))])
-    assert lines_of(table) == lines_of(capsys.readouterr().out)
+    printed = capsys.readouterr().out.replace("60/20/20", "70/15/15")  # the split of the fake runs
+    assert lines_of(table) == lines_of(printed)
 
 
 def test_the_scripts_announce_the_steps_that_it_shows():
