@@ -64,7 +64,7 @@ def ranks_table(ranking: Ranking) -> Table:
         for model, rank in zip(ranking.means.columns, ranking.mean_ranks, strict=True)
     ]
     data = ranking.ranks.T.assign(mean_rank=ranking.mean_ranks).reset_index(names="model")
-    columns = ["Mean rank", f"Mean {ranking.measure.label}", "Best on", "Not told apart from"]
+    columns = ["Mean rank", f"Mean {ranking.measure.label}", "Best on", "Indistinguishable from"]
     return Table(
         f"Mean ranks over {len(ranking.means)} datasets",
         ["Model"],
@@ -102,7 +102,7 @@ def ranking_notes(ranking: Ranking) -> list[str]:
         )
     tests = len(ranking.posthoc)
     notes.append(
-        f"Rank 1 is best; ties share their mean rank. Two models are told apart if the signed-rank test over the datasets has "
+        f"Rank 1 is best; ties share their mean rank. Two models differ significantly if the signed-rank test over datasets has "
         f"a Holm p < {ranking.alpha:g}, over {_number_of(tests, 'pair')} of models."
     )
     if ranking.smallest_p >= ranking.alpha:

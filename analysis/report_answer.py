@@ -59,7 +59,7 @@ def across_section(answer: Answer) -> Section | None:
         blocks.append(Block(table=to_html(table, notes=False), notes=table.notes))
     if answer.ranking is not None:
         table = ranks_table(answer.ranking)
-        caption = "Mean ranks. A bar connects models of which no two are told apart."
+        caption = "Mean ranks. A bar connects models that do not differ significantly."
         figure = figure_block(rank_figure(answer.ranking), "ranks", caption)
         details = Block(table=to_html(table, notes=False), notes=table.notes, summary="Mean ranks as a table")
         blocks += [figure, details]

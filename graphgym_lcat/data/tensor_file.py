@@ -24,7 +24,7 @@ def load_tensors(path: Path, device: torch.device | str = "cpu") -> Any:
 
     Raises:
         DamagedFile: The file is not what was written; the message names the file and the reason.
-        FileNotFoundError: There is no file.
+        FileNotFoundError: The file does not exist.
         OSError: It cannot be read now, which says nothing about its content; likewise if memory runs out.
     """
     try:

@@ -270,7 +270,8 @@ class Backend(Protocol):
     def neighbor_mean(self, graph: Graph, value: Tensor) -> Tensor:
         """Mean of ``value`` ``[num_src, F]`` over the in-edges and the self-loop of each node; 0 where there are none.
 
-        The result has the dtype of ``value``. bfloat16 and float16 are summed in float32, here and in the other operators.
+        The result has the dtype of ``value``. bfloat16 and float16 should be summed in float32, here and in the
+        other operators. The fused and the Triton kernels do; the torch path still adds some sums in the type of its inputs.
         """
         ...
 
